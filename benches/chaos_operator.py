@@ -20,7 +20,7 @@ INSTANCES = itertools.count()
 
 @kopf.on.login(retries=1)
 def login(**_):
-    """Kopf's own login from a kubeconfig knows no token files."""
+    """Kopf's own login from a kubeconfig does not support token files."""
     with open(os.environ["KUBECONFIG"], encoding="utf-8") as file:
         config = yaml.safe_load(file)
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]

@@ -1,4 +1,4 @@
-//! What the server of the benchmark writes down about requests: counts and times.
+//! The benchmark server's record of requests: counts and times.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -14,12 +14,12 @@ use tokio::sync::Notify;
 
 /// Counts and times of one server.
 pub struct Book {
-    /// A patch with this text in it makes its object a handled one.
+    /// A patch that contains this text marks its object as handled.
     mark: String,
     // Written by every request, read by commands; never held over an await point.
     pages: Mutex<Pages>,
-    /// Told when as many objects are handled as somebody waits for, and not sooner: to wake a
-    /// thread for each would take its share of the machine.
+    /// Notified when the awaited number of objects is handled, and not before: waking a thread for
+    /// each object would take its share of the machine.
     reached: Notify,
 }
 
@@ -35,7 +35,7 @@ struct Pages {
     write_micros: Vec<u64>,
 }
 
-/// One request that is being answered.
+/// A request that is being answered.
 pub struct Entry {
     label: Option<Cow<'static, str>>,
     handles: Option<String>,
@@ -45,18 +45,18 @@ pub struct Entry {
 }
 
 impl Book {
-    /// An empty book.
+    /// Creates an empty record.
     #[must_use]
     pub fn new(mark: String) -> Self {
         Self { mark, pages: Mutex::default(), reached: Notify::new() }
     }
 
-    /// Notes that an object was made.
+    /// Records the creation of an object.
     pub fn created(&self, name: String) {
         self.pages.lock().created.insert(name, now());
     }
 
-    /// Notes that a request has come.
+    /// Records the start of a request.
     #[must_use]
     pub fn begin(&self, parts: &Parts, body: &Bytes) -> Entry {
         let path = parts.uri.path();
@@ -78,7 +78,7 @@ impl Book {
         Entry { label, handles, is_watch, is_list, begun: Instant::now() }
     }
 
-    /// Notes how a request was answered.
+    /// Records the response to a request.
     pub fn finish(&self, entry: Entry, status: u16) {
         let at = now();
         let mut pages = self.pages.lock();
@@ -101,11 +101,12 @@ impl Book {
         }
     }
 
-    /// Waits until so many objects are handled, and tells how many are and when the last one was.
+    /// Waits until this many objects are handled, and returns how many are and when the last one
+    /// was.
     pub async fn wait_for(&self, count: usize, timeout: Duration) -> Value {
         self.pages.lock().awaited = Some(count);
         let reached = async {
-            // Whoever waited before may have left without taking the news.
+            // An earlier waiter may have left without consuming the notification.
             while self.pages.lock().handled.len() < count {
                 self.reached.notified().await;
             }
@@ -129,7 +130,7 @@ impl Book {
         json!({"latencies": micros, "writes": pages.write_micros})
     }
 
-    /// The counts of writes since the last time.
+    /// The number of writes since the last call.
     #[must_use]
     pub fn take_counts(&self) -> Value {
         json!(std::mem::take(&mut self.pages.lock().counts))
@@ -171,13 +172,13 @@ fn label(parts: &Parts, path: &str) -> Cow<'static, str> {
         ""
     };
     if (parts.method == Method::PATCH) && (kind, about) == (" merge", "") {
-        // The usual case is not to take the time of a text.
+        // Avoids formatting in the usual case.
         return "PATCH merge".into();
     }
     format!("{}{kind}{about}", parts.method).into()
 }
 
-/// Nanoseconds since the epoch: comparable between processes of one machine.
+/// Nanoseconds since the epoch, which are comparable between processes of one machine.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)

@@ -1,8 +1,8 @@
-//! What the measured programs agree on: the resource, its objects, and the cases.
+//! The common definitions of the measured programs: the resource, its objects, and the cases.
 //!
-//! The server (`bench-server`) makes the objects; `bench-operator` (a package of its own) and
-//! `bench-controller` handle
-//! them. The Kopf operator that does the same is `kopf_operator.py` beside this crate.
+//! The server (`bench-server`) creates the objects; `bench-operator` (a separate package) and
+//! `bench-controller` handle them. `kopf_operator.py` next to this crate is the same operator for
+//! Kopf.
 
 pub mod book;
 
@@ -45,13 +45,13 @@ pub struct Port {
     pub port: i64,
 }
 
-/// What handlers and others write.
+/// The fields that handlers and others write.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct WidgetStatus {
     /// The result of the creation handler.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub create: Option<Value>,
-    /// Changes that are nobody's business.
+    /// Changes that are irrelevant for all handlers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tick: Option<i64>,
 }
@@ -93,7 +93,7 @@ pub fn definition(has_status: bool) -> Value {
 /// One object; about 1.2 KB as the server sends it.
 #[must_use]
 pub fn widget(name: &str, index: usize) -> Value {
-    // Copied, since making objects is not what is measured.
+    // Copied, since creating objects is not measured.
     static TEMPLATE: LazyLock<Value> = LazyLock::new(template);
     let mut widget = TEMPLATE.clone();
     widget["metadata"]["name"] = name.into();
@@ -102,7 +102,7 @@ pub fn widget(name: &str, index: usize) -> Value {
     widget
 }
 
-/// One object of about 5 KB, as large as a usual Deployment.
+/// One object of about 5 KB, the size of a typical Deployment.
 #[must_use]
 pub fn large_widget(name: &str, index: usize) -> Value {
     const LINES: usize = 32;

@@ -1,4 +1,4 @@
-// What people may do to an object, if its operator allows it.
+// Actions on an object, if its operator allows them.
 
 import { useState } from "preact/hooks";
 import { act } from "./server";
@@ -55,7 +55,7 @@ export const STAGES: [string, string][] = [
   ["image-pull-error", "Image pull error"],
 ];
 
-// The same in a table, where four buttons per row are too many.
+// The same as a menu for tables, where four buttons per row are too many.
 export function StageMenu({ run, name }: { run: (stage: string) => void; name: string }) {
   return (
     <select aria-label={`Simulate for ${name}`} value="" onChange={(event) => run(event.currentTarget.value)}>

@@ -1,4 +1,4 @@
-// The frame around all views: navigation, keys, themes, and what every view needs to know.
+// The frame around all views: navigation, keys, themes, and shared state.
 
 import "./app.css";
 import { render } from "preact";
@@ -89,7 +89,7 @@ function App() {
     if (!data) return;
     setServerTime(data.now);
     const last = data.samples[data.samples.length - 1]?.at;
-    // The path changes seldom: every change of it asks again at once.
+    // The path changes rarely: every change of it triggers a request at once.
     if (last && last - after.current > 20_000) {
       after.current = last;
       setPath(query("/api/overview", { after: last - 5000 }));

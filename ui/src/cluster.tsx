@@ -1,4 +1,4 @@
-// The cluster: any resource as kubectl lists it, events, and saved worlds of an embedded one.
+// The cluster: any resource as kubectl lists it, events, and saved states of an embedded cluster.
 
 import { useState } from "preact/hooks";
 import { StageMenu } from "./actions";

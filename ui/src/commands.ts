@@ -1,4 +1,4 @@
-// The kubectl commands that show an object, or do again what was done to it.
+// The kubectl commands that show an object, or repeat a change to it.
 
 import type { Change, Json, ObjectPage, Overview, Place } from "./types";
 import { quote, yaml } from "./words";
@@ -13,7 +13,7 @@ export function kubectl(page: ObjectPage, place: Place, overview: Overview) {
   };
 }
 
-// The patch that makes the same change; none when values were cut, or are inside of lists.
+// The patch that makes the same change; null if values were truncated or are inside lists.
 export function patchCommand(changes: Change[], more: number, page: ObjectPage, place: Place, overview: Overview): string | null {
   const patch: { [key: string]: Json } = {};
   for (const change of changes) {
@@ -33,7 +33,7 @@ export function patchCommand(changes: Change[], more: number, page: ObjectPage, 
   return `${base.prefix} patch ${base.kind} ${place.name}${base.namespace} --type merge -p ${quote(JSON.stringify(patch))}`;
 }
 
-// What people wrote: without what the server and operators add.
+// The manifest without fields that the server and operators add.
 export function manifestCommand(object: { [key: string]: Json }, prefix: string): string {
   const metadata = (object.metadata ?? {}) as { [key: string]: Json };
   const annotations = Object.entries((metadata.annotations ?? {}) as { [key: string]: Json })

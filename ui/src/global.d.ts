@@ -1,2 +1,2 @@
-// Styles are a file of their own in the bundle.
+// Styles are a separate file in the bundle.
 declare module "*.css";

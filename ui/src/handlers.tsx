@@ -1,4 +1,4 @@
-// All handlers: what they react to, under which conditions, what they may do, how they are doing.
+// All handlers: what they react to, their conditions, limits and statistics.
 
 import { useState } from "preact/hooks";
 import { Card, Empty, Trouble } from "./parts";
@@ -14,7 +14,7 @@ export function HandlersView({ chosen }: { chosen: string | null }) {
     const isChosen = !chosen || handler.id === chosen;
     return isChosen && `${handler.id} ${handler.kind} ${handler.resources} ${handler.description}`.toLowerCase().includes(words);
   });
-  // Sub-handlers are declared by other handlers at run time.
+  // Other handlers declare sub-handlers at run time.
   const known = new Set(data?.handlers?.map((handler) => handler.id));
   const subs = Object.entries(data?.counts ?? {}).filter(([id]) => !known.has(id) && (!chosen || id === chosen) && id.toLowerCase().includes(words));
   return (

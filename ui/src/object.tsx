@@ -1,4 +1,4 @@
-// One object: how it is and what it waits for, what happened, why handlers were not called.
+// One object: its state, what it waits for, its history, and why handlers were not called.
 
 import { useState } from "preact/hooks";
 import { Actions } from "./actions";
@@ -52,7 +52,7 @@ export function ObjectView({ place, overview, now }: { place: Place; overview: O
   );
 }
 
-// Whose child the object is.
+// The owners of the object.
 function Owners({ page }: { page: ObjectPage }) {
   const metadata = page.object?.metadata as { ownerReferences?: OwnerReference[]; namespace?: string } | undefined;
   const owners = metadata?.ownerReferences ?? [];
@@ -111,12 +111,12 @@ function Now({ page, now }: { page: ObjectPage; now: number }) {
   );
 }
 
-// Records are written as Kopf does: without a zone, in UTC.
+// Like Kopf, records store UTC times without a zone.
 function zoned(at: string): string {
   return /(Z|[+-]\d\d:?\d\d)$/.test(at) ? at : `${at}Z`;
 }
 
-// Everything from one cause to the next.
+// Groups entries by cause.
 function groups(entries: Entry[]): Entry[][] {
   const found: Entry[][] = [];
   for (const entry of entries) {
@@ -126,14 +126,14 @@ function groups(entries: Entry[]): Entry[][] {
   return found.reverse();
 }
 
-// More attempts with the same error than this are folded: the first and the last are shown.
+// If there are more attempts with the same error, only the first and the last are shown.
 const REPEATS_MAX = 3;
 
 function isBookkeeping(entry: Entry): boolean {
   return entry.what === "write" && entry.changes.every((change) => change.field.startsWith("metadata.annotations"));
 }
 
-// Attempts that fail again and again in the same way, without what is between the first and the last.
+// Folds repeated attempts with the same error, keeping the first and the last.
 function folded(entries: Entry[]): (Entry | { hidden: Entry[] })[] {
   const steps: (Entry | { hidden: Entry[] })[] = [];
   let at = 0;
@@ -246,7 +246,7 @@ function Step({ entry, page, place, overview }: { entry: Entry } & Context) {
     case "write": {
       const visible = entry.changes.filter((change) => !change.field.startsWith("metadata.annotations"));
       const isProgress = visible.length === 0;
-      // Lists are changed by functions, and their changes are not recorded.
+      // Functions change lists, and their changes are not recorded.
       const progress = entry.changes.length > 0 ? "Stored progress" : "Changed lists, such as finalizers";
       return (
         <li class="write">

@@ -1,4 +1,4 @@
-// All objects of one kind: a table that draws only what is visible, with filters and a search.
+// All objects of one kind: a table that renders only visible rows, with filters and a search.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Chip, Empty, Sign, Trouble } from "./parts";
@@ -12,7 +12,7 @@ const BEYOND = 10;
 
 type Order = "state" | "name" | "age";
 
-// The rows of a resource: all at first, then only what has changed.
+// The rows of a resource: all at first, then only changed ones.
 function useRows(resource: string) {
   const [state, setState] = useState<{ resource: string; rows: Map<string, Row>; problem: string | null; leftOut: number } | null>(null);
   const [error, setError] = useState<Error | null>(null);

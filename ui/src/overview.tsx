@@ -1,11 +1,11 @@
-// The operator as a whole: what is wrong first, then how it is doing.
+// The operator as a whole: problems first, then statistics.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { At, Card, Chart, Empty, PhaseCount } from "./parts";
 import type { Overview, Problem, Sample, Watch } from "./types";
 import { age, duration, megabytes, milliseconds, objectLink, PHASES, placeName, plural, short, until } from "./words";
 
-// Keeps the samples of all answers: each answer has only the newest.
+// Keeps the samples of all responses: each response has only the newest.
 export function useSamples(overview: Overview | null): Sample[] {
   const kept = useRef<Sample[]>([]);
   const [samples, setSamples] = useState<Sample[]>([]);
@@ -66,7 +66,7 @@ function ProblemLine({ problem, now }: { problem: Problem; now: number }) {
   );
 }
 
-// How much a counter grows per second; a counter that fell was reset.
+// The growth of a counter per second; a counter that decreased was reset.
 function rates(samples: Sample[], pick: (sample: Sample) => number): (number | null)[] {
   return samples.map((sample, index) => {
     const former = samples[index - 1];
@@ -77,7 +77,7 @@ function rates(samples: Sample[], pick: (sample: Sample) => number): (number | n
   });
 }
 
-// The mean latency of the calls in the half minute before each sample; where nothing was called, the
+// The mean latency of the calls in the half minute before each sample; if there were no calls, the
 // last known one.
 function latencies(samples: Sample[]): (number | null)[] {
   let known: number | null = null;

@@ -1,4 +1,4 @@
-// Small parts that several views share.
+// Small components that several views share.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -81,7 +81,7 @@ export function Command({ text, label }: { text: string; label?: string }) {
   );
 }
 
-// What fields were and are, line by line.
+// The old and new values of fields, line by line.
 export function Diff({ changes, more }: { changes: Change[]; more: number }) {
   return (
     <div class="diff" role="table" aria-label="Changed fields">
@@ -115,7 +115,7 @@ function compared(before: string | null, after: string | null): DiffLine[] {
   const whole = (kind: DiffLine["kind"], lines: string[]) => (lines.length ? [{ kind, text: lines.join("\n") }] : []);
   const isLong = old.length > LINES_MAX || young.length > LINES_MAX;
   if (old.length < 2 || young.length < 2 || isLong) return [...whole("old", old), ...whole("new", young)];
-  // How many lines are common from here on.
+  // The number of common lines from here on.
   const common = old.map(() => new Array<number>(young.length + 1).fill(0));
   common.push(new Array<number>(young.length + 1).fill(0));
   for (let i = old.length - 1; i >= 0; i -= 1) {
@@ -157,12 +157,12 @@ export interface Line {
 const WIDTH = 240;
 const HEIGHT = 56;
 
-// A chart of the last minutes; the words beside it say the same.
+// A chart of the last minutes; the text next to it has the same information.
 export function Chart(props: { title: string; value: string; note?: string; scale?: number; times: number[]; lines: Line[]; alert?: boolean }) {
   const all = props.lines.flatMap((line) => line.points).filter((value): value is number => value !== null);
   const top = Math.max(1e-9, ...all);
   const end = props.times[props.times.length - 1] ?? 0;
-  // As much as is known; not less than a minute, so that the first moments do not look dramatic.
+  // The known time span; at least a minute, so that the first moments do not look dramatic.
   const span = Math.max(60_000, end - (props.times[0] ?? end));
   const x = (at: number) => WIDTH - ((end - at) / span) * WIDTH;
   const y = (value: number) => HEIGHT - 3 - (value / top) * (HEIGHT - 8);
@@ -179,7 +179,7 @@ export function Chart(props: { title: string; value: string; note?: string; scal
     });
     return text;
   };
-  // Each run of known points has an area of its own: nothing is claimed about the gaps.
+  // Each run of known points has its own area, so that gaps stay empty.
   const area = (line: Line) => {
     let text = "";
     let from = -1;

@@ -1,10 +1,10 @@
-// Asks the server: with the token of the address, again and again while the page is visible.
+// Polls the server with the token of the address, while the page is visible.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
 const KEY = "kopf-token";
 
-// The token comes behind the `#` and is taken out of the address at once.
+// The token is behind the `#` and is removed from the address at once.
 const given = /^#token=([0-9a-f]+)/.exec(location.hash);
 if (given) {
   sessionStorage.setItem(KEY, given[1]);
@@ -44,7 +44,7 @@ export interface Polled<T> {
   again: () => void;
 }
 
-// Asks at once and then every so often; not while nobody sees the page.
+// Polls at once and then at an interval, unless the page is hidden.
 export function usePoll<T>(path: string | null, every: number): Polled<T> {
   const [answer, setAnswer] = useState<{ path: string; data: T } | null>(null);
   const [error, setError] = useState<Error | null>(null);
@@ -77,7 +77,7 @@ export function usePoll<T>(path: string | null, every: number): Polled<T> {
   return { data, error, again: () => setTurn((count) => count + 1) };
 }
 
-// The time of the server, every second: clocks may differ.
+// The time of the server, updated every second, since clocks may differ.
 let offset = 0;
 export function setServerTime(now: string) {
   offset = Date.parse(now) - Date.now();

@@ -1,4 +1,4 @@
-// What the server answers; the names are those of `crates/kopf-ui` and `kopf-engine::debug`.
+// The responses of the server; the names are those of `crates/kopf-ui` and `kopf-engine::debug`.
 
 export type Phase =
   | "failed" | "retrying" | "deleting" | "running" | "waiting" | "pending" | "paused" | "settled";

@@ -1,4 +1,4 @@
-// Numbers, times and values as people read them.
+// Formats numbers, times and values for people.
 
 import type { Json, Phase, Place, Standing } from "./types";
 
@@ -15,7 +15,7 @@ export const PHASE_WORDS: Record<Phase, string> = {
   settled: "Settled",
 };
 
-// A sign per state, so that colours are not needed.
+// A symbol per state, so that the meaning does not depend on colours.
 export const PHASE_SIGNS: Record<Phase, string> = {
   failed: "✕",
   retrying: "↻",
@@ -88,7 +88,7 @@ export function objectLink(place: Place): string {
   return `#/object/${place.resource}/${place.namespace ?? "-"}/${place.name}`;
 }
 
-// The words for shells.
+// Quotes a string for shells.
 export function quote(text: string): string {
   return /^[\w./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,4 +1,4 @@
-// What people see of a real operator in a real browser. Run by `cargo xtask ui --test`.
+// Tests of the pages with a real operator in a real browser. Run by `cargo xtask ui --test`.
 
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
@@ -12,7 +12,7 @@ const PATIENCE = Number(process.env.PATIENCE ?? 120_000);
 const tests = [];
 const test = (name, run) => tests.push([name, run]);
 
-// Waits until a text is on the screen.
+// Waits until a text is visible.
 const sees = (page, text, within = "main") => until(`${text} is on the screen`, async () => (await page.locator(within).innerText()).includes(text));
 
 const go = async (page, hash) => {

@@ -29,7 +29,7 @@ try {
   await post("/api/do/delete", { resource: "databases.shop.dev", namespace: "default", name: "legacy" });
   await patch(world, "/apis/shop.dev/v1/namespaces/default/databases/orders", { spec: { size: 25 } });
   await post("/api/do/save", { name: "before the migration" });
-  // Charts need a few minutes to look like something.
+  // Charts need a few minutes to show something.
   const seconds = Number(process.env.SECONDS_BEFORE ?? 90);
   for (let round = 0; round < seconds; round += 10) {
     await patch(world, "/apis/shop.dev/v1/namespaces/default/databases/customers", { spec: { size: 5 + round } });

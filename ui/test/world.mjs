@@ -9,7 +9,7 @@ import { chromium } from "playwright-core";
 const OPERATOR = process.env.OPERATOR ?? path.resolve("../target/debug/example-web-ui");
 const PATIENCE = Number(process.env.PATIENCE ?? 120_000);
 
-// Without these, Chromium looks for servers of its maker at every start.
+// Without these, Chromium contacts Google's servers at every start.
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync"];
 
@@ -66,7 +66,7 @@ export async function openWorld(load = "../examples/web-ui/objects.yaml", extra 
   };
 }
 
-// What the server answers, asked beside the page.
+// The server's response to a request outside of the page.
 export async function ask(url, pathname, options = {}) {
   const { origin, hash } = new URL(url);
   const token = hash.replace("#token=", "");

@@ -1,7 +1,7 @@
 //! `cargo xtask book`: checks the book, draws its diagrams, and renders it with mdBook.
 //!
-//! Links and code blocks are checked in `links` and `blocks`, diagrams are drawn in `diagrams`. mdBook
-//! is installed once from the registry of crates, into the cache folder that all clones share.
+//! `links` and `blocks` check links and code blocks, `diagrams` draws diagrams. mdBook is installed
+//! once from crates.io, into the cache folder that all clones share.
 
 mod blocks;
 mod diagrams;
@@ -17,11 +17,11 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::steps::{cache, command_step, root};
 
-/// The renderer, and the version that the book is written for.
+/// The renderer, and the version for which the book is written.
 const RENDERER: &str = "mdbook";
 const RENDERER_VERSION: &str = "0.5.4";
 
-/// What can be typed after `cargo xtask book`.
+/// The arguments of `cargo xtask book`.
 #[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
     /// Check only; render nothing
@@ -95,7 +95,7 @@ fn render(pages: &BTreeMap<String, String>, is_strict: bool) -> Result<()> {
     Ok(())
 }
 
-/// The renderer; installed first if it is not there.
+/// The renderer; installed first if necessary.
 fn installed() -> Result<PathBuf> {
     let folder = cache()?.join(format!("{RENDERER}-{RENDERER_VERSION}"));
     let renderer = folder.join("bin").join(RENDERER);

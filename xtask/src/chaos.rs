@@ -1,8 +1,8 @@
-//! `cargo xtask chaos`: an operator through edits, kills, frozen servers and lost definitions.
+//! `cargo xtask chaos`: runs an operator through edits, kills, frozen servers and lost definitions.
 //!
-//! A seeded schedule of edits and faults is played to an operator whose handlers log every call
-//! outside of the cluster; then everything comes to rest, and the log is judged against what there
-//! is. Kopf can be tried beside it, on a server of its own with the same schedule.
+//! Plays a seeded schedule of edits and faults to an operator whose handlers log every call outside
+//! of the cluster. When everything has settled, the log is compared with the final state. Kopf can
+//! be tested in the same way, on its own server with the same schedule.
 
 mod api;
 mod driver;
@@ -34,7 +34,7 @@ use self::server::Server;
 use self::subject::Subject;
 use crate::cluster::target;
 
-/// What can be typed after `cargo xtask chaos`.
+/// The arguments of `cargo xtask chaos`.
 #[derive(clap::Args, Clone)]
 pub(crate) struct Arguments {
     /// Use a real control plane, see `cargo xtask kube`.
@@ -79,7 +79,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// The version for every submission: a minute on the embedded server.
+    /// The short version for every submission: a minute on the embedded server.
     pub(crate) fn short() -> Self {
         Self {
             real: false,
@@ -115,7 +115,7 @@ impl Arguments {
     }
 }
 
-/// Plays the schedule to each operator, and fails if ours did something wrong.
+/// Plays the schedule to each operator, and fails if ours violated a property.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     ensure!(arguments.minutes > 0.0, "`--minutes` must be positive");
     ensure!(arguments.edits_per_second > 0.0, "`--edits-per-second` must be positive");
@@ -155,7 +155,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Several replicas of our operator on a fresh server.
+/// Runs several replicas of our operator on a new server.
 fn run_fleet(arguments: &Arguments, count: usize) -> Result<()> {
     ensure!(count > 0, "`--replicas` must be positive");
     let folder = target().join("chaos").join("replicas");
@@ -198,7 +198,7 @@ fn play_at_once(arguments: &Arguments, subjects: &[Subject]) -> Result<Vec<Outco
     })
 }
 
-/// One operator on a fresh server.
+/// Runs one operator on a new server.
 fn play(arguments: &Arguments, subject: Subject) -> Result<Outcome> {
     let folder = target().join("chaos").join(subject.slug());
     if folder.exists() {
@@ -209,7 +209,7 @@ fn play(arguments: &Arguments, subject: Subject) -> Result<Outcome> {
     let minutes = arguments.minutes;
     println!("── chaos for {}: {minutes} minutes, seed {}", subject.name(), arguments.seed);
     let server = if arguments.real {
-        // Others may run the same at the same time.
+        // Other runs may use the same name at the same time.
         Server::real(&format!("chaos-{}-{}", subject.slug(), std::process::id()))?
     } else {
         Server::embedded(&folder)?

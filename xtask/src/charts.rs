@@ -1,9 +1,9 @@
-//! `cargo xtask charts`: what `manifests` generates, judged by the tools it is meant for.
+//! `cargo xtask charts`: checks the output of `manifests` with the tools it is meant for.
 //!
 //! Helm charts of examples are linted, rendered, installed, tested, upgraded and uninstalled on an
-//! embedded cluster that enforces RBAC, and leave nothing behind. Alert rules and dashboards are
-//! checked by promtool, bundles by the library of the Operator Framework, and lists of parts (SBOM)
-//! by the schema of CycloneDX. A tool that is not there is named, and its checks are skipped.
+//! embedded cluster with RBAC, and must leave nothing behind. promtool checks alert rules and
+//! dashboards, the library of the Operator Framework checks bundles, and the schema of CycloneDX
+//! checks SBOMs. Checks of missing tools are skipped with a message.
 
 mod bundle;
 mod chart;
@@ -22,7 +22,7 @@ use crate::steps::{cache, command_step};
 /// The examples: one with children, one with webhooks.
 const EXAMPLES: [&str; 2] = ["registry-mirror", "16-admission"];
 
-/// What can be typed after `cargo xtask charts`.
+/// The arguments of `cargo xtask charts`.
 #[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
     /// Build only the examples that are needed. Without it, the same selection as for
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     strict: bool,
 }
 
-/// Does it all, or says what is missing.
+/// Runs all checks, and reports missing tools.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let names = match arguments.few {
         true => EXAMPLES.map(str::to_owned).to_vec(),
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Nothing if helm or kubectl is not there.
+/// Returns `None` if helm or kubectl is missing.
 fn charts() -> Result<Option<()>> {
     let (Some(helm), Some(_)) = (tool("helm"), tool("kubectl")) else { return Ok(None) };
     let cluster = Cluster::start_with("dev", &["--rbac"])?;
@@ -75,14 +75,14 @@ fn charts() -> Result<Option<()>> {
     Ok(Some(()))
 }
 
-/// A program, in the path or in the cache folder.
+/// A program in the path or in the cache folder.
 fn tool(name: &str) -> Option<PathBuf> {
     let cached = cache().ok()?.join(name).join("bin").join(name);
     let is_there = |path: &Path| Command::new(path).arg("--help").output().is_ok();
     [PathBuf::from(name), cached].into_iter().find(|path| is_there(path))
 }
 
-/// What an example generates in a format, in a folder that was empty before.
+/// Generates a format of an example in an empty folder.
 fn generate(example: &str, format: &str, more: &[&str]) -> Result<PathBuf> {
     let folder = target().join("charts").join(format).join(example);
     if folder.exists() {
@@ -95,7 +95,7 @@ fn generate(example: &str, format: &str, more: &[&str]) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The output of a command, or all that it said.
+/// The output of a command; an error contains everything that it printed.
 fn output(mut command: Command) -> Result<String> {
     let output = command.output().with_context(|| format!("{command:?} cannot be started"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

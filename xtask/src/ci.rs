@@ -20,7 +20,7 @@ pub(crate) fn run() -> Result<()> {
     step("clippy", "cargo", &[&["clippy"][..], &WORKSPACE, &warnings].concat())?;
     // The README's commands; the last one runs all tests.
     readme::run()?;
-    // What the steps below run.
+    // Builds what the steps below run.
     build::everything()?;
     newcomer::run()?;
     documentation()?;
@@ -34,7 +34,7 @@ pub(crate) fn run() -> Result<()> {
     python_package()
 }
 
-/// Examples are driven by kubectl; a machine without it is told so, and passes.
+/// Runs examples with kubectl; without kubectl, the step is skipped with a message.
 fn demonstrations() -> Result<()> {
     if Command::new("kubectl").arg("--help").output().is_err() {
         println!("── demos: SKIPPED, there is no `kubectl` on this machine");
@@ -43,7 +43,7 @@ fn demonstrations() -> Result<()> {
     demos::run(&demos::Arguments::default())
 }
 
-/// Real clients need Python and kubectl; a machine without them is told so, and passes.
+/// Real clients need Python and kubectl; without them, the step is skipped with a message.
 fn real_clients() -> Result<()> {
     for program in ["python3", "kubectl"] {
         let found = Command::new(program).arg("--help").output().is_ok();

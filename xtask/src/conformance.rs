@@ -1,4 +1,4 @@
-//! `cargo xtask conformance`: real, unmodified clients against our server, or against any other one.
+//! `cargo xtask conformance`: real, unmodified clients with our server or any other one.
 //!
 //! Installs them from PyPI into a virtual environment under the target directory, starts `kopf cluster`
 //! unless a kubeconfig is given, and runs the scenarios of `conformance/`.
@@ -12,7 +12,7 @@ use crate::build;
 use crate::cluster::{Cluster, target};
 use crate::steps::{command_step, root};
 
-/// What can be typed after `cargo xtask conformance`.
+/// The arguments of `cargo xtask conformance`.
 #[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
     /// Use this running server instead of a new `kopf cluster`.
@@ -51,7 +51,7 @@ fn cross_check() -> Result<PathBuf> {
     Ok(target().join("debug").join("cross-check"))
 }
 
-/// The Python of the virtual environment, made and filled if need be.
+/// The Python of the virtual environment, which is created if necessary.
 fn environment() -> Result<PathBuf> {
     let folder = target().join("conformance-venv");
     let python = folder.join("bin").join("python");

@@ -1,7 +1,7 @@
-//! `cargo xtask demos`: every example as its README says, with a real kubectl.
+//! `cargo xtask demos`: runs every example as described in its README, with a real kubectl.
 //!
-//! Starts each example with a cluster in its process, runs `examples/NAME/demo.sh` beside it, and
-//! stops it. A demonstration fails by its script; the operator's own output is shown then.
+//! Starts each example with a cluster in its process, runs `examples/NAME/demo.sh` next to it, and
+//! stops it. If the script fails, the operator's output is shown as well.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -16,19 +16,19 @@ use crate::build;
 use crate::cluster::{Cluster, target};
 use crate::steps::root;
 
-/// How long an example may take to serve its cluster.
+/// How long an example may take to start its cluster.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long an example may take to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
-/// The line of a script with more arguments for the program.
+/// The line of a script with additional arguments for the program.
 const ARGUMENTS: &str = "# arguments:";
 /// The line of a script with a variable for itself and the program, such as `PLACE=host:$PORT` with
-/// a port that is free.
+/// a free port.
 const VARIABLE: &str = "# variable:";
-/// The line of a script whose program needs a cluster beside it.
+/// The line of a script whose program needs a separate cluster.
 const CLUSTER: &str = "# beside: kopf cluster";
 
-/// What can be typed after `cargo xtask demos`.
+/// The arguments of `cargo xtask demos`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The examples, such as `load-test`; all that have a `demo.sh` if none is given.
@@ -44,7 +44,7 @@ impl Default for Arguments {
     }
 }
 
-/// Runs the demonstrations; tells about all that failed.
+/// Runs the demonstrations; reports all failures.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let names = match arguments.names.as_slice() {
         [] => all()?,
@@ -83,7 +83,7 @@ fn summary(outcome: &Result<()>, time: Duration) -> String {
     }
 }
 
-/// Those that take the longest come first.
+/// All examples, the slowest first.
 pub(crate) fn all() -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(root().join("examples"))? {
@@ -156,7 +156,7 @@ pub(crate) fn perform(name: &str, example: &Example, variables: &[(String, Strin
         .arg(script_path(name))
         .current_dir(root())
         .env("KUBECONFIG", &example.kubeconfig)
-        // What kubectl remembers of a cluster goes by its port, and ports are taken again.
+        // kubectl caches data of a cluster by its port, and ports are reused.
         .env("KUBECACHEDIR", example.folder.join("cache"))
         .env("LOG", example.folder.join("log"))
         .env("FOLDER", &example.folder)
@@ -174,9 +174,9 @@ pub(crate) fn perform(name: &str, example: &Example, variables: &[(String, Strin
     Ok(())
 }
 
-/// What the script and its program find in their environments.
+/// The environment variables of the script and its program.
 pub(crate) fn variables(script: &str) -> Result<Vec<(String, String)>> {
-    // Nobody else takes it at once: the system hands ports out in turn.
+    // Not reused at once: the system assigns ports in turn.
     let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port().to_string();
     let lines = script.lines().filter_map(|line| line.strip_prefix(VARIABLE));
     let mut variables = Vec::new();
@@ -212,7 +212,7 @@ impl Example {
         Self::launch(command, &program, folder, &kubeconfig, log, variables)
     }
 
-    /// Starts a program for which the script has a kubeconfig.
+    /// Starts a program for whose cluster the script gets a kubeconfig.
     pub(crate) fn launch(
         mut command: Command,
         program: &Path,
@@ -241,7 +241,7 @@ impl Example {
         Ok(())
     }
 
-    /// Asks it to end; one that does not is a failure, too.
+    /// Asks it to end; it is a failure if it does not.
     pub(crate) fn stop(&mut self) -> Result<()> {
         let id = self.process.id().to_string();
         // Gone already if the demonstration has stopped it.
@@ -260,7 +260,7 @@ impl Example {
 
 impl Drop for Example {
     fn drop(&mut self) {
-        // Nothing can be done about a process that is gone already.
+        // Ignored: the process may be gone already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,8 +1,8 @@
-//! Checks by programs that others keep well: spelling by `typos`, licences and sources of
-//! dependencies by `cargo deny`.
+//! Checks by other tools: spelling by `typos`, licences and sources of dependencies by `cargo
+//! deny`.
 //!
-//! Uses what is installed; else `typos` comes from PyPI, and `cargo deny` from crates.io, where it is
-//! built once into the target directory.
+//! Uses installed tools. Otherwise `typos` comes from PyPI, and `cargo deny` from crates.io, built
+//! once in the target directory.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,11 +12,11 @@ use anyhow::Result;
 use crate::cluster::target;
 use crate::steps::{command_step, root};
 
-/// The versions that are installed where none is at hand.
+/// The versions to install if a tool is missing.
 const TYPOS: &str = "typos==1.51.1";
 const DENY: &str = "cargo-deny@0.20.2";
 
-/// Words in what we wrote; exceptions and foreign texts are listed in `typos.toml`.
+/// Checks the spelling; exceptions and foreign texts are listed in `typos.toml`.
 pub(crate) fn spelling() -> Result<()> {
     let Some(program) = typos()? else {
         println!("── spelling: SKIPPED, there is neither `typos` nor `python3` on this machine");
@@ -47,7 +47,7 @@ fn typos() -> Result<Option<PathBuf>> {
     Ok(Some(program))
 }
 
-/// Licences, duplicates and sources of all dependencies, by `deny.toml`.
+/// Checks licences, duplicates and sources of all dependencies, by `deny.toml`.
 ///
 /// Advisories need a database from the network and change from day to day, so they are not part of
 /// what a submission must pass.

@@ -1,8 +1,8 @@
-//! `cargo xtask kube`: a real control plane on loopback, to judge ours by.
+//! `cargo xtask kube`: a real control plane on loopback, to compare ours with.
 //!
-//! Owns the order in which etcd, kube-apiserver and kube-controller-manager
-//! come up and go down. Binaries come from `build`, certificates from `pki`,
-//! pid files from `process`; the result is a kubeconfig under the cache folder.
+//! Responsible for the order in which etcd, kube-apiserver and kube-controller-manager start and
+//! stop. Binaries come from `build`, certificates from `pki`, pid files from `process`; the result
+//! is a kubeconfig in the cache folder.
 
 mod build;
 mod flags;

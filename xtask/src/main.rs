@@ -1,6 +1,6 @@
 //! The project's own commands: `cargo xtask <command>`.
 //!
-//! Owns the dispatch only; each command is a module of its own.
+//! Only dispatches; each command is a separate module.
 
 mod book;
 mod chaos;

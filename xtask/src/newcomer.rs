@@ -1,4 +1,4 @@
-//! `cargo xtask newcomer`: what a newcomer does with `kopf new`, from nothing to a handled object.
+//! `cargo xtask newcomer`: follows the steps of a newcomer with `kopf new`, up to a handled object.
 //!
 //! Creates a project in a temporary folder, tests it, runs it with an embedded cluster, creates
 //! its example object, and presses Ctrl-C. Compiles offline with the versions of our own lock file.
@@ -15,19 +15,19 @@ use crate::build;
 use crate::cluster::target;
 use crate::steps::{command_step, root};
 
-/// How long the object may take to be handled, once the operator runs.
+/// How long the object may take to be handled once the operator runs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The project's name.
 const NAME: &str = "newcomer";
 
-/// The folders of manifests, with what they are made with: for the cluster, for one namespace.
+/// The folders of manifests with their options: for the cluster, for one namespace.
 const DEPLOYMENTS: [(&str, &[&str]); 2] =
     [("deploy", &[]), ("narrow", &["--namespace", "operators", "--serves", "team-a"])];
 
-/// Does it all.
+/// Runs all steps.
 pub(crate) fn run() -> Result<()> {
-    // Not below the repository, whose workspace it would have to belong to.
+    // Not below the repository, since it would have to belong to that workspace.
     let parent = std::env::temp_dir().join(format!("kopf-{}", std::process::id()));
     std::fs::create_dir_all(&parent)?;
     let folder = parent.join(NAME);
@@ -59,12 +59,12 @@ fn walk(folder: &Path) -> Result<()> {
 
 fn cargo(folder: &Path) -> Command {
     let mut command = Command::new("cargo");
-    // The dependencies are compiled once, for us and for the newcomer.
+    // Shares compiled dependencies with this repository.
     command.current_dir(folder).env("CARGO_TARGET_DIR", target());
     command
 }
 
-/// Runs the operator, creates the example, and looks whether it is handled.
+/// Runs the operator, creates the example, and checks whether it is handled.
 fn live(folder: &Path) -> Result<()> {
     println!("── newcomer: cargo run -- run --embedded");
     let mut command = cargo(folder);
@@ -84,7 +84,7 @@ fn kubeconfig(process: &mut Child) -> Result<PathBuf> {
     let output = process.stdout.take().context("the output was not captured")?;
     let mut lines = BufReader::new(output).lines().map_while(Result::ok);
     let path = lines.find_map(|line| Some(line.split_once("export KUBECONFIG=")?.1.to_owned()));
-    // The rest must be read to its end, or the operator would wait for a reader.
+    // Reads the rest of the output, so that the operator does not block.
     std::thread::spawn(move || lines.for_each(drop));
     Ok(PathBuf::from(path.context("it ended before it printed a kubeconfig")?))
 }

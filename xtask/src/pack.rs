@@ -1,8 +1,8 @@
 //! `cargo xtask pack`: builds the embedded API server's packs from published Kubernetes modules.
 //!
-//! A dev-time command: its output is committed, so users need neither Go nor a network. The Go
-//! module `k8s.io/kubernetes` carries the OpenAPI documents of the release, and the API modules
-//! carry the protobuf field numbers in struct tags. Only facts are taken: names, types, numbers
+//! A development command: its output is committed, so users need neither Go nor a network. The Go
+//! module `k8s.io/kubernetes` contains the OpenAPI documents of the release, and the API modules
+//! contain the protobuf field numbers in struct tags. Only facts are taken: names, types, numbers
 //! and the published descriptions (attributed in the pack's NOTICE).
 
 mod container;
@@ -51,7 +51,7 @@ fn assets(name: &str) -> anyhow::Result<PathBuf> {
     Ok(folder)
 }
 
-/// The folder of a Go module, downloaded into Go's module cache when absent.
+/// The folder of a Go module; downloaded to Go's module cache if absent.
 fn module(path: &str, version: &str) -> anyhow::Result<PathBuf> {
     let output = Command::new("go")
         .args(["mod", "download", "-json", &format!("{path}@{version}")])

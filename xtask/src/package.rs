@@ -1,7 +1,7 @@
-//! `cargo xtask package`: every crate that can be published is complete: it can be packed, and has
-//! what a registry shows of it.
+//! `cargo xtask package`: checks that every crate that can be published is complete: it can be
+//! packaged, and has the metadata that a registry shows.
 //!
-//! Packs without compiling again: that everything compiles is checked by other steps.
+//! Does not compile the packages: other steps check that everything compiles.
 
 use std::process::Command;
 
@@ -13,10 +13,10 @@ use crate::steps::{command_step, root};
 
 /// The largest archive that the registry accepts.
 const BYTES_MAX: u64 = 10 << 20;
-/// What a registry shows of a crate.
+/// The metadata that a registry shows.
 const FIELDS: [&str; 5] = ["description", "license", "readme", "keywords", "categories"];
 
-/// Packs all crates and looks at the archives.
+/// Packages all crates and checks the archives.
 pub(crate) fn run() -> Result<()> {
     let output = Command::new("cargo")
         .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
@@ -51,7 +51,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// What a registry would show, and the crate does not have.
+/// The missing metadata of a crate.
 fn missing(package: &Value) -> Vec<String> {
     let name = package["name"].as_str().unwrap_or_default();
     let is_missing = |field: &&&str| match &package[**field] {

@@ -1,7 +1,7 @@
 //! `cargo xtask pictures`: draws the diagrams of `docs/graphs` and the modules of every crate.
 //!
-//! The graph of modules is the one that `tidy` checks. Arrows that follow from others are left out,
-//! and modules that depend on each other in a cycle are framed. Graphviz does the layout.
+//! The module graph is the one that `tidy` checks. Transitive arrows are left out, and modules in a
+//! cycle are framed. Graphviz computes the layout.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -15,10 +15,10 @@ use crate::steps::root;
 use crate::tidy::modules::{Graph, crates, cycles, graph};
 use crate::tidy::texts;
 
-/// Where the pictures are.
+/// The folder of the pictures.
 const FOLDER: &str = "docs/modules";
 
-/// Diagrams written by hand, and where their pictures are.
+/// The folders of handwritten diagrams and of their pictures.
 const DIAGRAMS: (&str, &str) = ("docs/graphs", "docs/src/img");
 
 /// Draws all diagrams and all crates.
@@ -93,7 +93,7 @@ fn dot(name: &str, graph: &Graph) -> String {
     text
 }
 
-/// The targets that are not reached through another target.
+/// The targets that are not reachable through another target.
 fn direct<'a>(graph: &Graph, from: &str, targets: &'a BTreeSet<String>) -> Vec<&'a String> {
     let is_implied = |target: &String| {
         targets.iter().filter(|other| *other != target).any(|other| {
@@ -105,7 +105,7 @@ fn direct<'a>(graph: &Graph, from: &str, targets: &'a BTreeSet<String>) -> Vec<&
     targets.iter().filter(|target| !is_implied(target)).collect()
 }
 
-/// Everything that is reached from a module without passing through `avoided`.
+/// Everything that is reachable from a module without passing through `avoided`.
 fn below<'a>(graph: &'a Graph, module: &str, avoided: &str) -> BTreeSet<&'a str> {
     let mut seen = BTreeSet::new();
     let mut open: Vec<&str> = graph[module].iter().map(String::as_str).collect();

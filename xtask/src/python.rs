@@ -1,8 +1,8 @@
 //! `cargo xtask python`: builds the native module and tests the Python package.
 //!
-//! The tests of the package run on embedded clusters; then the same operators run under Kopf from
-//! PyPI and under the package, and what they do is compared. Virtual environments are under the
-//! target directory; the module is put into the package, where git ignores it.
+//! The tests of the package run on embedded clusters. Then the same operators run under Kopf from
+//! PyPI and under the package, and their behaviour is compared. Virtual environments are in the
+//! target directory; the module is copied into the package, where git ignores it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::steps::{command_step, root};
 /// The version of Kopf that the package is compared with, and the clients that scenarios use.
 const KOPF: [&str; 4] = ["kopf==1.45.2", "kr8s", "kubernetes", "pykube-ng"];
 
-/// What the package and its tests need.
+/// The dependencies of the package and its tests.
 const NEEDED: [&str; 19] = [
     "aiohttp",
     "click",
@@ -39,7 +39,7 @@ const NEEDED: [&str; 19] = [
     "types-PyYAML",
 ];
 
-/// What can be typed after `cargo xtask python`.
+/// The arguments of `cargo xtask python`.
 #[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
     /// Only the tests whose names contain this, and no comparison with Kopf.
@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     command_step("the same operators under Kopf and under ours", comparison)
 }
 
-/// Runs the stress, and writes its report.
+/// Runs the stress test, and writes its report.
 fn stress(python: &Path, arguments: &Arguments) -> Result<()> {
     let mut stress = command(python);
     stress.arg("python/compat/stress.py");
@@ -88,7 +88,7 @@ fn stress(python: &Path, arguments: &Arguments) -> Result<()> {
     command_step("many objects, changes and cancellations", stress)
 }
 
-/// Checks the types of the package with both checkers.
+/// Checks the types of the package with both type checkers.
 fn check_types(python: &Path) -> Result<()> {
     let folder = root().join("python");
     let mut mypy = command(python);
@@ -99,12 +99,12 @@ fn check_types(python: &Path) -> Result<()> {
     command_step("types (pyright)", pyright)
 }
 
-/// Puts the module into the package.
+/// Copies the module into the package.
 fn build() -> Result<()> {
     build::packages("the native module", ["kopf-python"])?;
     let library = format!("libkopf_native{}", std::env::consts::DLL_SUFFIX);
     let module = root().join("python").join("kopf").join("_native.abi3.so");
-    // Renamed into its place: the former one may be in use.
+    // Renamed into place, since the previous one may be in use.
     let staging = module.with_extension("new");
     std::fs::copy(target().join("debug").join(library), &staging)
         .and_then(|_| std::fs::rename(&staging, &module))
@@ -121,7 +121,7 @@ fn command(python: &Path) -> Command {
     command
 }
 
-/// The Python of a virtual environment, made and filled if need be.
+/// The Python of a virtual environment, which is created if necessary.
 fn environment(name: &str, packages: &[&str]) -> Result<PathBuf> {
     let folder = target().join(name);
     let python = folder.join("bin").join("python");

@@ -1,8 +1,8 @@
-//! `cargo xtask readme`: does what the README tells a newcomer to do, to the letter.
+//! `cargo xtask readme`: runs the README's commands exactly as written.
 //!
-//! Takes the commands out of the README's `console` blocks, so that what is promised there and what
-//! is checked here cannot differ. The first one must run until an object is handled and end well on
-//! Ctrl-C; the others must succeed.
+//! Extracts the commands from the README's `console` blocks, so that what is promised and what is
+//! checked cannot differ. The first one must run until an object is handled and succeed on Ctrl-C;
+//! the others must succeed.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -15,10 +15,10 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::steps::{command_step, root};
 
-/// How long the first command may take to handle an object, with the build from nothing.
+/// How long the first command may take to handle an object, including a full build.
 const PATIENCE: Duration = Duration::from_mins(15);
 
-/// What the operator of the README says once it has handled the object of its manifest.
+/// The output of the README's operator once it has handled the object of its manifest.
 const HANDLED: &str = "Hello, World!";
 
 /// Runs the README's commands.
@@ -57,12 +57,13 @@ fn shell(line: &str) -> Command {
     command
 }
 
-/// Starts the main job, waits until it handled its object, asks kubectl too, and presses Ctrl-C.
+/// Runs the first command, waits until it has handled its object, checks it with kubectl, and sends
+/// Ctrl-C.
 fn main_job(line: &str) -> Result<()> {
     println!("── README: {line}");
-    // What handlers log is on standard error.
+    // Handlers log to standard error.
     let mut command = shell(&format!("{line} 2>&1"));
-    // A group of its own: Ctrl-C in a terminal reaches cargo and the operator alike.
+    // Its own process group: Ctrl-C in a terminal reaches both cargo and the operator.
     let mut process = command
         .process_group(0)
         .stdout(Stdio::piped())
@@ -87,7 +88,7 @@ fn follow(process: &mut Child) -> Result<Receiver<String>> {
         for line in BufReader::new(output).lines().map_while(Result::ok) {
             println!("   {line}");
             if sender.send(line).is_err() {
-                // Nobody listens any more; the output must be read to its end all the same.
+                // Nothing receives the lines any more, but the output must still be read.
                 continue;
             }
         }
@@ -107,7 +108,7 @@ fn wait_for(lines: &Receiver<String>, text: &str) -> Result<String> {
     }
 }
 
-/// With kubectl at hand: the result is on the object, as the README says.
+/// If kubectl is installed, checks that the result is on the object, as the README says.
 fn result_is_visible(export: &str) -> Result<()> {
     if Command::new("kubectl").arg("--help").output().is_err() {
         println!("── README: there is no `kubectl` on this machine, so only the log was read");
@@ -136,7 +137,7 @@ fn result_is_visible(export: &str) -> Result<()> {
 
 fn interrupt(process: &Child) -> Result<()> {
     let group = format!("-{}", process.id());
-    // A group that is gone already needs no signal; its exit status tells the rest.
+    // A group that is gone needs no signal; the exit status is checked below.
     Command::new("kill").args(["-INT", "--", &group]).stderr(Stdio::null()).status()?;
     Ok(())
 }

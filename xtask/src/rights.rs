@@ -1,8 +1,9 @@
-//! `cargo xtask rights`: every example on a real server, with exactly its generated rights.
+//! `cargo xtask rights`: runs every example on a real server, with exactly its generated rights.
 //!
-//! Per example: applies what `PROGRAM manifests` writes, runs the program with a token of its own
-//! ServiceAccount, runs `examples/NAME/demo.sh` as the administrator, and looks for refusals in the
-//! log. Needs a control plane (`cargo xtask kube up`) and kubectl. Pods are played by `pods`.
+//! For each example: applies the output of `PROGRAM manifests`, runs the program with a token of
+//! its own ServiceAccount, runs `examples/NAME/demo.sh` as the administrator, and looks for
+//! rejected requests in the log. Needs a control plane (`cargo xtask kube up`) and kubectl. `pods`
+//! simulates Pods.
 
 mod pods;
 
@@ -20,23 +21,24 @@ use crate::demos::{self, Example};
 use crate::kube;
 use crate::kubeconfig::{Endpoint, render};
 
-/// What cannot be shown on a server that is not embedded, and why.
+/// The examples that need an embedded server, and why.
 const LEFT_OUT: [(&str, &str); 2] = [
     ("08-embedding", "has no command line, so no manifests"),
     ("19-peering", "its demonstration runs two operators with other rights"),
 ];
 /// How long the token of an operator is valid.
 const TOKEN_DURATION: &str = "2h";
-/// How long an operator may take to get ready before its demonstration begins.
+/// How long an operator may take to get ready before its demonstration starts.
 const START: Duration = Duration::from_secs(3);
 /// How long the garbage collector takes to notice a new definition; without it, children of its
-/// objects stay.
+/// objects are not deleted.
 const COLLECTOR: Duration = Duration::from_secs(40);
-/// What is left of a demonstration in the default namespace, besides its custom resources.
+/// The objects that a demonstration may leave in the default namespace, besides its custom
+/// resources.
 const LEFTOVERS: &str = "pods,deployments,statefulsets,daemonsets,services,configmaps,\
                          persistentvolumeclaims,roles,rolebindings";
 
-/// What can be typed after `cargo xtask rights`.
+/// The arguments of `cargo xtask rights`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The examples, such as `load-test`; all that have a `demo.sh` if none is given.
@@ -49,7 +51,7 @@ pub(crate) struct Arguments {
     report: Option<PathBuf>,
 }
 
-/// Runs the examples one after the other; fails if one of them does.
+/// Runs the examples one after the other; fails if one of them fails.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let is_left_out = |name: &String| LEFT_OUT.iter().any(|(left_out, _)| left_out == name);
     let names: Vec<String> = match arguments.names.as_slice() {
@@ -95,7 +97,7 @@ impl<'a> Trial<'a> {
         Ok(Self { name, admin, folder, program })
     }
 
-    /// Returns the rules that were enough.
+    /// Returns the rules that were sufficient.
     fn run(&self) -> Result<Vec<Value>> {
         let deploy = self.folder.join("deploy");
         let mut manifests = Command::new(&self.program);
@@ -136,7 +138,7 @@ impl<'a> Trial<'a> {
             Example::launch(command, &self.program, &self.folder, self.admin, log, &variables)?;
         std::thread::sleep(START);
         let performed = demos::perform(self.name, &example, &variables);
-        // Objects with finalizers go only while their operator is there.
+        // Objects with finalizers can only be deleted while their operator is running.
         let removed = self.remove_objects(&self.plurals(deploy, documents)?);
         performed.and(removed).and(example.stop())
     }
@@ -224,7 +226,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Runs a command to its end; the error has what it said.
+/// Runs a command to its end; an error contains its output.
 fn succeed(mut command: Command) -> Result<String> {
     let shown = format!("{command:?}");
     let output = command.output().with_context(|| format!("could not start {shown}"))?;
@@ -284,7 +286,7 @@ fn definition(group: &str, plural: &str, kind: &str) -> Value {
     })
 }
 
-/// The lines of a log that tell of refused requests.
+/// The log lines about rejected requests.
 fn refusals(log: &str) -> Vec<&str> {
     log.lines().filter(|line| line.contains(" is forbidden: ")).take(10).collect()
 }

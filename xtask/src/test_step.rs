@@ -5,13 +5,13 @@ use anyhow::Result;
 use crate::build::WORKSPACE;
 use crate::steps::step;
 
-/// The test that pins compile errors to the letter.
+/// The snapshot test of compile errors.
 const COMPILE_ERRORS: &str = "mistakes_are_told_in_one_sentence";
 
 /// All tests that need nothing but Rust.
 ///
-/// The compiler lists other implementations in an order that depends on the features in use, so
-/// compile errors are checked with the features that users get by default.
+/// The order in which the compiler lists other implementations depends on the enabled features, so
+/// compile errors are checked with the default features.
 pub(crate) fn run() -> Result<()> {
     // Shows what is compiled: quiet tests would be silent for minutes.
     step("building the tests", "cargo", &[&["test", "--no-run"][..], &WORKSPACE].concat())?;

@@ -1,6 +1,6 @@
 //! Checks the rules of the style guide that no other tool checks.
 //!
-//! Reads tracked files only; every complaint names the file, the line and the rule.
+//! Reads tracked files only; every problem names the file, the line and the rule.
 
 mod dependencies;
 mod layers;
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::steps;
 
-/// Runs all checks over the repository and prints what is wrong.
+/// Runs all checks on the repository and prints the problems.
 pub(crate) fn run() -> Result<()> {
     println!("── tidy");
     let root = steps::root();
@@ -41,7 +41,7 @@ pub(crate) fn run() -> Result<()> {
 
 /// The paths and texts of all tracked text files.
 pub(crate) fn texts(root: &Path) -> Result<Vec<(String, String)>> {
-    // Files deleted but not yet committed are listed too.
+    // Files that are deleted but not yet committed are also listed.
     let texts = tracked_files(root)?.into_iter().filter_map(|path| {
         let bytes = std::fs::read(root.join(&path)).ok()?;
         Some((path, String::from_utf8(bytes).ok()?))

@@ -1,7 +1,7 @@
-//! `cargo xtask ui`: builds the pages of the web UI, checks that the committed ones are the build of
-//! their sources, tests them in a browser against a real operator, and takes the pictures of the book.
+//! `cargo xtask ui`: builds the pages of the web UI, checks that the committed ones are up to date,
+//! tests them in a browser with a real operator, and takes the pictures of the book.
 //!
-//! Needs Node and npm; the tests need Chromium, too. A build of the workspace needs neither.
+//! Needs Node and npm; the tests also need Chromium. Building the workspace needs neither.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,11 +13,11 @@ use crate::build;
 use crate::cluster::target;
 use crate::steps::{command_step, root};
 
-/// The files that the build makes.
+/// The files that the build creates.
 const BUILT: [&str; 4] = ["app.css", "app.js", "icon.svg", "index.html"];
-/// What all of them may weigh when they are compressed, in bytes.
+/// Their maximum total compressed size, in bytes.
 const COMPRESSED_MAX: usize = 200_000;
-/// Where Chromium is, if nobody says otherwise.
+/// The usual paths of Chromium.
 const BROWSERS: [&str; 4] = [
     "/usr/bin/chromium",
     "/usr/bin/chromium-browser",
@@ -25,7 +25,7 @@ const BROWSERS: [&str; 4] = [
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 ];
 
-/// What can be typed after `cargo xtask ui`.
+/// The arguments of `cargo xtask ui`.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Check that the committed pages are the build of their sources
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     weigh()
 }
 
-/// What CI does, as far as the machine allows.
+/// Runs the checks of CI, as far as the machine allows.
 pub(crate) fn ci() -> Result<()> {
     for program in ["node", "npm"] {
         if Command::new(program).arg("--version").output().is_err() {
@@ -92,7 +92,7 @@ fn browser() -> Option<PathBuf> {
     given.or_else(|| BROWSERS.iter().map(PathBuf::from).find(|path| path.exists()))
 }
 
-/// Exactly what the lock file says; no script of any package is run.
+/// Installs exactly the packages of the lock file, without running their scripts.
 fn install() -> Result<()> {
     let mut command = Command::new("npm");
     command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]);

@@ -1,9 +1,10 @@
-//! `cargo xtask bench engine`: this engine, Kopf and a kube-rs `Controller`, doing the same job.
+//! `cargo xtask bench engine`: compares this engine, Kopf and a kube-rs `Controller` in the same
+//! task.
 //!
-//! All of them run against the same embedded server, which is a process of its own on cores of its
-//! own, one at a time and interleaved, after a first run that does not count. The server makes the
-//! objects and takes the times; the kernel tells processor time and memory. Every run checks the
-//! objects themselves: a run that handled fewer fails.
+//! All of them run with the same embedded server, which is a separate process on its own cores, one
+//! at a time and interleaved, after a warm-up run. The server creates the objects and measures the
+//! times; the kernel reports processor time and memory. Every run checks the objects themselves and
+//! fails if some were not handled.
 
 mod cases;
 mod machine;
@@ -23,7 +24,7 @@ use clap::ValueEnum;
 use self::sheet::{Contest, Row, Sheet};
 use self::subject::Subject;
 
-/// What can be typed after `cargo xtask bench engine`.
+/// The arguments of `cargo xtask bench engine`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Up to 1000 objects and one round, for a first impression.
@@ -67,7 +68,7 @@ enum Measurement {
     Writes,
 }
 
-/// The cases whose writes are counted: the operator's case, and what is done after the creation.
+/// The cases whose writes are counted: the operator's case, and the action after the creation.
 const WRITES: [(&str, bool); 13] = [
     ("silent", false),
     ("create", false),
@@ -84,7 +85,7 @@ const WRITES: [(&str, bool); 13] = [
     ("event", false),
 ];
 
-/// Measures everything that was asked for.
+/// Runs the requested measurements.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let chosen =
         |subject: &Subject| arguments.subjects.is_empty() || arguments.subjects.contains(subject);
@@ -108,7 +109,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let rounds = arguments.rounds.unwrap_or(if arguments.quick { 1 } else { 5 });
     for subject in &subjects {
-        // Programs and their libraries are read from the disk once.
+        // Loads programs and libraries from the disk once.
         cases::burst(*subject, 100, "create", &mut Sheet::default())
             .with_context(|| format!("the first run of {}", subject.name()))?;
     }
@@ -131,7 +132,7 @@ impl Arguments {
     fn measurements(&self, round: usize) -> Vec<Measurement> {
         let mut all = Measurement::value_variants().to_vec();
         all.retain(|it| self.only.is_empty() || self.only.contains(it));
-        // Counts are the same every time.
+        // Counts are always the same.
         all.retain(|it| round == 1 || *it != Measurement::Writes);
         all
     }

@@ -1,9 +1,9 @@
-//! `cargo xtask bench instructions`: what one object costs, counted by valgrind.
+//! `cargo xtask bench instructions`: the cost of one object, counted by valgrind.
 //!
-//! Counts do not depend on how busy the machine is, so they are compared with the numbers in
+//! Counts do not depend on the load of the machine, so they are compared with the numbers in
 //! `benches/instructions.json`: the command fails if a count has grown by more than the tolerance.
-//! Each count is the difference of two runs that differ only in the number of objects or events,
-//! so that starting and stopping do not count.
+//! Each count is the difference of two runs that differ only in the number of objects or events, so
+//! that starting and stopping do not count.
 
 mod cases;
 mod ledger;
@@ -21,7 +21,7 @@ use crate::steps::{command_step, root};
 /// The profile in `Cargo.toml` that the programs are built with.
 const PROFILE: &str = "instructions";
 
-/// What can be typed after `cargo xtask bench instructions`.
+/// The arguments of `cargo xtask bench instructions`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Only cases whose names contain this text.
@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     bail!("these cost more than committed: {}; `--update` commits to it", worse.join(", "))
 }
 
-/// Builds what is counted, and the server that drives operators, which need not be fast.
+/// Builds the counted programs, and the server that drives operators, which need not be fast.
 fn build() -> Result<()> {
     let counted = ["--profile", PROFILE];
     let steps: [&[&str]; 3] = [

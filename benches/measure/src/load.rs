@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use crate::http::{Client, Request};
 use crate::kubeconfig::Endpoint;
 
-/// How many requests per second `connections` clients get through, each sending its share one by one.
+/// The number of requests per second of `connections` clients, each sending its share one by one.
 pub(crate) async fn throughput(
     endpoint: &Endpoint,
     connections: usize,
@@ -40,7 +40,7 @@ pub(crate) async fn throughput(
     Ok(per_second(total, started.elapsed()))
 }
 
-/// A client whose connection is open already.
+/// A client with an open connection.
 async fn connected(endpoint: &Endpoint) -> Result<Client> {
     let mut client = Client::new(endpoint.clone())?;
     client.send(&Request::get("/version")).await?;
@@ -55,7 +55,8 @@ pub(crate) async fn send(client: &mut Client, request: &Request) -> Result<()> {
     Ok(())
 }
 
-/// How many watch events per second reach all `watchers` together while `writes` are made.
+/// The number of watch events per second that reach all `watchers` together while `writes` are
+/// made.
 pub(crate) async fn fan_out(
     endpoint: &Endpoint,
     watchers: usize,

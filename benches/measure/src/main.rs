@@ -1,6 +1,6 @@
-//! `cargo xtask bench`: measurements that live in the repository and run by one command.
+//! `cargo xtask bench`: the benchmarks of the repository.
 //!
-//! A program of its own, since `bench server` starts itself as the server that is measured.
+//! A separate program, since `bench server` starts itself as the measured server.
 
 mod engine;
 mod instructions;
@@ -15,7 +15,7 @@ use clap::{Parser, Subcommand};
 use tools_support::steps::machine;
 use tools_support::{cluster, http, kubeconfig, steps};
 
-/// The allocator of the `kopf` command, so that benchmarks measure what people run.
+/// The allocator of the `kopf` command, so that benchmarks measure what users run.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -26,7 +26,7 @@ struct Arguments {
     command: Command,
 }
 
-/// What can be typed after `cargo xtask bench`.
+/// The arguments of `cargo xtask bench`.
 #[derive(Subcommand)]
 enum Command {
     /// Speed, memory and writes of an operator, side by side with Kopf and kube-rs.

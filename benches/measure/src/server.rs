@@ -1,8 +1,8 @@
-//! `cargo xtask bench server`: the table of what an API server costs and does per second.
+//! `cargo xtask bench server`: measures the throughput and the costs of an API server.
 //!
-//! Drives any server given by a kubeconfig, by default fresh processes of ours in release mode,
-//! from the same machine: on two cores the load generator takes its share. Every round runs all
-//! rows, so that a disturbance of the machine hits one sample of each row at most.
+//! Drives any server given by a kubeconfig, by default new processes of ours in release mode, from
+//! the same machine: on two cores, the load generator takes its share. Every round runs all rows,
+//! so that a disturbance of the machine affects at most one sample of each row.
 
 mod bodies;
 mod growth;
@@ -22,7 +22,7 @@ use subject::Subject;
 pub(crate) use inside::report as world;
 pub(crate) use subject::{ServeArguments, serve};
 
-/// What can be typed after `cargo xtask bench server`.
+/// The arguments of `cargo xtask bench server`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Measure this running server instead of a new one of ours.
@@ -50,10 +50,10 @@ impl Arguments {
     }
 }
 
-/// Runs all rows, prints the table and one line that sums it up.
+/// Runs all rows, prints the table and a summary line.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if cfg!(debug_assertions) {
-        // A slow load generator would be measured instead of the server.
+        // Otherwise, the slow load generator would be measured instead of the server.
         return super::again_in_release();
     }
     let mut table = Table::default();
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Measures a server that others use too: everything is removed afterwards.
+/// Measures a shared server: everything is removed afterwards.
 fn foreign(
     endpoint: &Endpoint,
     arguments: &Arguments,
@@ -83,7 +83,7 @@ fn foreign(
     })
 }
 
-/// Measures processes of our own: one for what it does, one for how it grows.
+/// Measures our own processes: one for throughput, one for growth.
 fn ours(arguments: &Arguments, round: usize, table: &mut Table) -> Result<()> {
     if arguments.wants("inside") {
         inside::measure(table)?;

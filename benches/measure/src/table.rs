@@ -1,6 +1,6 @@
-//! A table of measurements: several samples per row, beside what we want them to be.
+//! A table of measurements: several samples per row, next to their targets.
 
-/// What a row should reach.
+/// The target of a row.
 #[derive(Clone, Copy)]
 pub(crate) enum Target {
     /// The median is not below this.
@@ -40,7 +40,7 @@ impl Row {
         format!("{}-{}", number(lowest), number(highest))
     }
 
-    /// Whether the target is met; none without a target.
+    /// Whether the target is met; `None` without a target.
     fn is_met(&self) -> Option<bool> {
         match self.target {
             Target::AtLeast(bar) => Some(self.median() >= bar),
@@ -78,7 +78,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Adds a sample to the row of this name, which is made by its first sample, and prints it:
+    /// Adds a sample to the row with this name, which is created if necessary, and prints it, since
     /// a run takes minutes.
     pub(crate) fn add(&mut self, name: &str, value: f64, unit: &'static str, target: Target) {
         println!("  {name}: {} {unit}", number(value));
@@ -115,7 +115,7 @@ impl Table {
         text
     }
 
-    /// How many of how many targets are met.
+    /// The number of targets that are met, and of all targets.
     pub(crate) fn met(&self) -> (usize, usize) {
         let verdicts: Vec<bool> = self.rows.iter().filter_map(Row::is_met).collect();
         (verdicts.iter().filter(|met| **met).count(), verdicts.len())
@@ -137,7 +137,7 @@ impl Table {
     }
 }
 
-/// Three digits that matter, and no more.
+/// Three significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),

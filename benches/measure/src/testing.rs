@@ -1,8 +1,8 @@
 //! `cargo xtask bench testing`: how long a `#[kopf::test]` takes, as `cargo test` builds it.
 //!
-//! Builds `test-speed`, a test binary without a test harness, with the
-//! profile of projects made by `kopf new`, and starts it several times: the first test of a process
-//! prepares the world that all others are forked from.
+//! Builds `test-speed`, a test binary without a test harness, with the profile of projects created
+//! by `kopf new`, and starts it several times: the first test of a process prepares the server that
+//! all others are forked from.
 
 use std::process::{Command, Stdio};
 
@@ -13,7 +13,7 @@ use super::table::{Table, Target};
 use crate::cluster::target;
 use crate::steps::{command_step, root};
 
-/// What can be typed after `cargo xtask bench testing`.
+/// The arguments of `cargo xtask bench testing`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Measure with the release profile as well.
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     rounds: usize,
 }
 
-/// Builds, measures, prints the table and one line that sums it up.
+/// Builds, measures, and prints the table and a summary line.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let profiles: &[(&str, &str)] = match arguments.release {
         true => &[("dev", "debug"), ("release", "release")],

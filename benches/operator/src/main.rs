@@ -1,4 +1,4 @@
-//! Our operator of `cargo xtask bench engine`: the case is named by the variable `CASE`.
+//! Our operator for `cargo xtask bench engine`: the variable `CASE` selects the case.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ async fn tell(recorder: Recorder) {
     recorder.normal("Created", "seen by the handler");
 }
 
-/// Objects are kept for indexes, even for those that are empty.
+/// Objects are kept for indexes, even for empty ones.
 #[kopf::on::index("bench.kopf.dev", "v1", "widgets")]
 fn nothing() -> Option<(String, String)> {
     None

@@ -1,4 +1,4 @@
-//! The same job for a `Controller` of kube-rs: a status patch per object, a finalizer on demand.
+//! The same task for a `Controller` of kube-rs: a status patch per object, a finalizer on demand.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 
-/// As many objects at once as our engine writes at once.
+/// The number of concurrent objects, the same as our engine's concurrent writes.
 const CONCURRENCY: u16 = 64;
 
 #[derive(Debug)]

@@ -1,8 +1,8 @@
-//! Requests to the embedded server within one process, for `cargo xtask bench instructions`.
+//! In-process requests to the embedded server, for `cargo xtask bench instructions`.
 //!
-//! `bench-requests create|patch|apply COUNT` makes some objects, sends so many requests of the kind
-//! through the whole pipeline (without sockets), and ends. Everything is on one thread, so that the
-//! number of instructions is almost the same every time.
+//! `bench-requests create|patch|apply COUNT` creates some objects, sends COUNT requests through the
+//! whole pipeline (without sockets), and ends. Everything runs on one thread, so that the number of
+//! instructions is almost the same every time.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use benches::{NAMESPACE, definition, widget};
@@ -12,11 +12,11 @@ use kopf_apiserver::Server;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-/// As in `kopf cluster`.
+/// The same as in `kopf cluster`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How many objects patches take in turn.
+/// The number of objects that are patched in turn.
 const OBJECTS: usize = 100;
 
 #[tokio::main(flavor = "current_thread")]
@@ -52,7 +52,7 @@ async fn create(server: &Server, prefix: &str, index: usize) -> Result<()> {
     send(server, Method::POST, collection(), "application/json", &object).await
 }
 
-/// What an operator writes after a handler: a result and an annotation.
+/// The write of an operator after a handler: a result and an annotation.
 async fn patch(server: &Server, index: usize) -> Result<()> {
     let body = json!({
         "metadata": {"annotations": {"last-handled": format!("{:0>400}", index)}},

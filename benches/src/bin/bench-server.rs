@@ -1,8 +1,8 @@
-//! The server of `cargo xtask bench engine`: makes objects, counts requests, takes times.
+//! The server of `cargo xtask bench engine`: creates objects, counts requests, measures times.
 //!
-//! Listens without TLS for the measured operator, and obeys commands on its standard input, one
-//! per line, answering each with one line of JSON. Ends with its input. Objects are made in the
-//! process, so that a load generator does not take its share of the machine.
+//! Listens without TLS for the measured operator, and executes commands from its standard input,
+//! one per line, answering each with one line of JSON. Ends when its input ends. Objects are
+//! created in this process, so that no load generator takes its share of the machine.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -28,22 +28,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
-/// As in `kopf cluster`.
+/// The same as in `kopf cluster`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How many objects are made and deleted before all else.
+/// The number of objects that are created and deleted as a warm-up.
 const WARMING: usize = 128;
-/// How many clients do that at the same time.
+/// The number of clients for the warm-up.
 const WARMERS: usize = 16;
-/// How many objects are made at the same time.
+/// The number of concurrent creations.
 const MAKERS: usize = 8;
-/// How much memory is at hand before all else.
+/// How much memory is allocated in advance.
 const MEMORY_BYTES: usize = 128 << 20;
-/// What a write takes in a cluster whose storage is a disk.
+/// The duration of a write in a cluster with disk storage.
 const WRITE_DELAY: Duration = Duration::from_millis(5);
 
-/// What operators talk to.
+/// The server for operators.
 #[derive(Clone)]
 struct Front {
     service: Service,
@@ -61,7 +61,7 @@ async fn main() -> Result<()> {
     let options: Vec<String> = arguments.collect();
     let has_status = options.iter().any(|option| option == "--status");
     let write_delay = options.iter().any(|option| option == "--slow").then_some(WRITE_DELAY);
-    // Real servers have all events of some minutes, however much is written meanwhile.
+    // Real servers keep all events of some minutes, regardless of their number.
     let limits =
         StoreLimits { ring_events_max: 200_000, ring_bytes_max: 1 << 30, ..StoreLimits::default() };
     let server = Server::builder().controllers(false).limits(limits).build();
@@ -91,15 +91,16 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Asks the system for memory now rather than between two answers, as servers have done long ago
-/// that have run for a while. The allocator is told not to give it back.
+/// Allocates memory in advance rather than between two responses, like servers that have been
+/// running for a while. The allocator is configured to keep it.
 fn touch_memory() {
     const BLOCK_BYTES: usize = 64 << 10;
     let blocks: Vec<_> = (0..MEMORY_BYTES / BLOCK_BYTES).map(|_| vec![1_u8; BLOCK_BYTES]).collect();
     drop(std::hint::black_box(blocks));
 }
 
-/// Objects come and go before anybody watches: the servers of real clusters are never just started.
+/// Creates and deletes objects before the measurement, since real servers have usually been running
+/// for long.
 async fn warm_up(address: SocketAddr, token: &str) -> Result<()> {
     let clients = (0..WARMERS).map(|client| tokio::spawn(warm(address, token.to_owned(), client)));
     for client in clients.collect::<Vec<_>>() {
@@ -140,7 +141,7 @@ async fn warm(address: SocketAddr, token: String, client: usize) -> Result<()> {
     Ok(())
 }
 
-/// The lines of the standard input, read by a thread of their own.
+/// Reads the lines of the standard input on a separate thread.
 fn commands() -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel(1);
     std::thread::spawn(move || {
@@ -155,7 +156,7 @@ fn commands() -> mpsc::Receiver<String> {
 
 fn say(answer: &Value) {
     let mut out = std::io::stdout().lock();
-    // Nobody listens any more only when the benchmark is over.
+    // The reader is gone only when the benchmark is over.
     let _ = writeln!(out, "{answer}");
     let _ = out.flush();
 }
@@ -176,14 +177,14 @@ fn text_of_kubeconfig(address: SocketAddr, token: &str) -> String {
 
 async fn accept(listener: TcpListener, front: Front) {
     while let Ok((stream, _)) = listener.accept().await {
-        // Without it a benchmark would measure delayed acknowledgements.
+        // Otherwise, a benchmark would measure delayed acknowledgements.
         let _ = stream.set_nodelay(true);
         let front = front.clone();
         tokio::spawn(async move {
             let answering =
                 hyper::service::service_fn(move |request| front.clone().answer(request));
             let builder = auto::Builder::new(TokioExecutor::new());
-            // Clients end connections as they like.
+            // Clients may close connections at any time.
             let _ = builder.serve_connection(TokioIo::new(stream), answering).await;
         });
     }
@@ -192,7 +193,7 @@ async fn accept(listener: TcpListener, front: Front) {
 impl Front {
     async fn answer(self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
         if request.headers().contains_key(header::UPGRADE) {
-            // Some clients ask for watches as WebSockets, and take this for a server without them.
+            // Some clients request watches as WebSockets; this makes them fall back to HTTP.
             let mut refused = self.service.oneshot(Request::new(Full::default())).await?;
             *refused.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
             return Ok(refused);
@@ -264,14 +265,14 @@ async fn create(
         let name = format!("{prefix}-{index}");
         shares[index % MAKERS].push((name.clone(), object(&name, index)));
     }
-    // What the objects are made of is not to be measured.
+    // Preparing the objects is not measured.
     let first_at = now();
     let makers = shares.into_iter().map(|share| {
         let (local, book) = (local.clone(), Arc::clone(book));
         tokio::spawn(async move {
             for (name, object) in share {
                 make(&local, &book, object, name).await?;
-                // Creations are not to hold back the answers to the operator.
+                // Creations must not delay the responses to the operator.
                 tokio::task::yield_now().await;
             }
             anyhow::Ok(())
@@ -290,7 +291,7 @@ async fn make(local: &LocalClient, book: &Book, object: Value, name: String) -> 
     Ok(())
 }
 
-/// Makes objects at a rate per second that does not depend on how fast they are handled.
+/// Creates objects at a rate per second that does not depend on how fast they are handled.
 async fn paced(
     local: &LocalClient,
     book: &Arc<Book>,
@@ -308,7 +309,7 @@ async fn paced(
     Ok(json!({}))
 }
 
-/// Changes all objects so often, one round after the other.
+/// Changes all objects this many times, one round after the other.
 async fn change(
     local: &LocalClient,
     rounds: usize,
@@ -337,7 +338,7 @@ async fn delete(local: &LocalClient, count: usize) -> Result<Value> {
     Ok(json!({}))
 }
 
-/// What is there: how many objects, how many of them are handled, and how large they are.
+/// The number of objects, how many of them are handled, and their size.
 async fn objects(local: &LocalClient) -> Value {
     let objects = local.list(TABLE, NAMESPACE).await;
     let is_handled = |object: &Value| {

@@ -1,7 +1,7 @@
-//! Our operator of `cargo xtask chaos`: every call leaves one line in the file `$CALLS`.
+//! Our operator for `cargo xtask chaos`: every call writes one line to the file `$CALLS`.
 //!
-//! The same for Kopf is `chaos_operator.py` beside this crate. `xtask/src/chaos/judge` knows what
-//! each handler must have seen.
+//! `chaos_operator.py` next to this crate is the same operator for Kopf. `xtask/src/chaos/judge`
+//! knows what each handler must have seen.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -12,9 +12,9 @@ use kopf::children::Child;
 use kopf::input::{Attempt, Diff, Object, Stopped, SubHandlers};
 use kopf::prelude::*;
 
-/// How long a temporary error of most handlers asks to wait.
+/// The delay of temporary errors in most handlers.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often a daemon shows that it lives.
+/// How often a daemon shows that it is alive.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 /// Work that takes this long can be interrupted.
 const SLOW: Duration = Duration::from_millis(300);
@@ -24,10 +24,10 @@ static CALLS: LazyLock<File> = LazyLock::new(|| {
     OpenOptions::new().create(true).append(true).open(path).expect("$CALLS can be written")
 });
 
-/// Tells the instances of daemons apart.
+/// Distinguishes the instances of daemons.
 static INSTANCES: AtomicU64 = AtomicU64::new(0);
 
-/// What a handler is about to return.
+/// The result that a handler is about to return.
 #[derive(Clone, Copy, PartialEq)]
 enum Outcome {
     Done,
@@ -57,7 +57,7 @@ impl Outcome {
     }
 }
 
-/// One call, from its start.
+/// One call and its start time.
 struct Call<'a> {
     handler: &'a str,
     object: &'a Object,
@@ -75,7 +75,7 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Writes the line; files in append mode take short lines whole.
+    /// Writes the line; appending short lines to a file is atomic.
     fn write(&self, outcome: &str) {
         let meta = &self.object.value()["metadata"];
         let mut line = json!({
@@ -156,7 +156,7 @@ async fn gilded(object: &Object) -> Result {
     Call::begin("gilded", object).end(Outcome::Done)
 }
 
-/// An error without a delay is tried again after the backoff.
+/// An error without a delay is retried after the backoff.
 #[kopf::on::field("chaos.kopf.dev", "v1", "gadgets", field = "spec.color", backoff = "1s")]
 async fn colored(object: &Object, attempt: Attempt, Change { old, new }: Change) -> Result {
     let fails = object.spec()["color"] == "red" && attempt.retry == 0;

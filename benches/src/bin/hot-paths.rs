@@ -1,7 +1,7 @@
-//! Prints what the hot paths of one object cost:
-//! `cargo run --release -p benches --bin hot-paths`.
+//! Prints the cost of the hot paths for one object: `cargo run --release -p benches --bin
+//! hot-paths`.
 //!
-//! Thread time is not measured, so run it on a quiet machine; the best of many batches is shown.
+//! Measures wall-clock time, so run it on an idle machine; the best of many batches is shown.
 
 use std::collections::BTreeSet;
 use std::hint::black_box;

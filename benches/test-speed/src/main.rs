@@ -1,6 +1,7 @@
-//! How long a `#[kopf::test]` takes: the test of `kopf new`, again and again in one process.
+//! Measures the duration of a `#[kopf::test]`: runs the test of `kopf new` repeatedly in one
+//! process.
 //!
-//! The first one also prepares the world that all others are forked from. Prints JSON, in
+//! The first test also prepares the server that all others are forked from. Prints JSON, in
 //! milliseconds; `cargo xtask bench testing` shows it as a table.
 
 use std::time::{Duration, Instant};
@@ -41,7 +42,7 @@ fn operator() -> kopf::Operator {
     kopf::operator!("speed", [greet])
 }
 
-/// An operator in a world of its own, an object that is created and changed, four assertions.
+/// An operator with its own server, an object that is created and changed, four assertions.
 #[kopf::test]
 async fn greets_by_name(world: World) {
     let _operator = world.start(operator()).await;
@@ -58,7 +59,7 @@ async fn greets_by_name(world: World) {
     assert_eq!(seen.status.expect("it was handled").message, "Hello, you!");
 }
 
-/// The least that a test can be.
+/// A minimal test.
 #[kopf::test]
 async fn does_nothing(world: World) {
     world.settled().await;

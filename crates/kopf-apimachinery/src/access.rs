@@ -1,6 +1,6 @@
-//! What is asked of an authorizer, and what it answers.
+//! The question put to an authorizer, and its answer.
 
-/// What is to be done to what.
+/// The action that a request wants to perform.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Attributes {
     /// The verb in lower case, such as `list`, or an HTTP method for non-resource paths.
@@ -21,11 +21,11 @@ pub struct Attributes {
     pub path: String,
 }
 
-/// The verdict on a request.
+/// An authorizer's decision on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// It may go on; the text says why.
+    /// The request is allowed, for this reason.
     Allow(String),
-    /// It is refused; the text, possibly empty, says why.
+    /// The request is denied, for this reason (which may be empty).
     Deny(String),
 }

@@ -1,4 +1,4 @@
-//! `apiVersion`: a group and a version in one text.
+//! `apiVersion`: a group and a version in one string.
 
 /// `group/version`, or the bare version in the core group.
 pub fn join_api_version(group: &str, version: &str) -> String {

@@ -1,8 +1,8 @@
 //! Managed fields and server-side apply.
 //!
-//! Pure functions on trees and schemas. The REST code calls [`track_update`] on every other write
-//! and [`apply`] for apply patches; both return up-to-date [`ManagedFields`], which are no part of
-//! the trees. Storage, validation and admission are none of its business.
+//! Pure functions on trees and schemas. The REST code calls [`apply`] for apply patches and
+//! [`track_update`] for every other write; both return up-to-date [`ManagedFields`], which are kept
+//! apart from the trees. Storage, validation and admission are handled elsewhere.
 
 mod configuration;
 mod field_set;
@@ -35,10 +35,10 @@ pub use restated::Restated;
 use typed::TypeRef;
 pub use versions::{Claim, Elsewhere, other_versions, resets_managers, settle, undeclared};
 
-/// The updater that owns what was there before the first apply.
+/// The updater that owns the fields that existed before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Who writes, through which door, when.
+/// The author of a write, with the endpoint and the time of the write.
 #[derive(Debug, Clone)]
 pub struct Manager<'a> {
     /// The field manager's name.
@@ -57,7 +57,7 @@ pub struct Manager<'a> {
     pub time: &'a str,
 }
 
-/// An object and who owns what of it.
+/// An object and its managed fields.
 #[derive(Debug, Clone, Copy)]
 pub struct Owned<'a> {
     /// The object without managed fields.
@@ -76,7 +76,7 @@ impl Owned<'_> {
 }
 
 impl Manager<'_> {
-    /// The object of which nothing is set: what creation is compared with.
+    /// The object with nothing set, which a new object is compared with.
     fn empty_object(&self) -> Value {
         let mut object = Shape::of(self.api_version, self.kind)
             .map_or_else(|| Value::Object(Map::new()), Shape::empty);
@@ -86,9 +86,10 @@ impl Manager<'_> {
     }
 }
 
-/// The managed fields of `object` after a create, update or patch; cuts those out that were sent.
+/// Returns the managed fields of `object` after a create, update or patch, and removes those that
+/// the client sent.
 ///
-/// `old` is the stored object (none on creation). Both are in the requested version.
+/// `old` is the stored object (`None` on creation). Both are in the requested version.
 pub fn track_update(
     manager: &Manager<'_>,
     schema: Option<&Schema>,
@@ -97,7 +98,7 @@ pub fn track_update(
 ) -> ManagedFields {
     let given = managed_fields::take_tree(object);
     let mut managers = present_managers(manager, old, given.as_ref());
-    // Objects that nobody tracks stay untracked until someone applies to them.
+    // Untracked objects stay untracked until a client applies to them.
     if managers.is_empty() && old.is_some() {
         return ManagedFields::default();
     }
@@ -110,7 +111,7 @@ pub fn track_update(
         has_versions: manager.has_versions,
     };
     let id = ManagerId::updater(manager.name, manager.api_version, manager.subresource);
-    // Built-in kinds are never quite empty.
+    // Objects of built-in kinds are never completely empty.
     let is_from_nothing = old.is_none()
         && managers.is_empty()
         && Shape::of(manager.api_version, manager.kind).is_none();
@@ -122,7 +123,7 @@ pub fn track_update(
     managers.merge_old_updaters();
     let tracked = managers.write();
     match old {
-        // Time alone is no change.
+        // A new timestamp alone is not a change.
         Some(old)
             if is_same_content(old.object, object) && tracked.is_same_but_times(old.managed) =>
         {
@@ -134,7 +135,7 @@ pub fn track_update(
 
 /// The result of an apply: the new object and its managed fields.
 ///
-/// `live` is none when the object does not exist yet. Nothing changes when the result equals it.
+/// `live` is `None` when the object does not exist yet. If the result equals it, nothing changes.
 pub fn apply(
     manager: &Manager<'_>,
     force: bool,
@@ -186,9 +187,9 @@ pub fn apply(
     Ok((object, managers.write()))
 }
 
-/// The managed fields once `/scale` has set the replicas of `object`: the writer owns them now.
+/// The managed fields after `/scale` has set the replicas of `object`: the writer now owns them.
 ///
-/// The real server keeps no time for such entries.
+/// The real server stores no time in such entries.
 pub fn track_scale(
     manager: &Manager<'_>,
     replicas_path: &[&str],
@@ -197,7 +198,7 @@ pub fn track_scale(
 ) -> ManagedFields {
     let mut managers = Managers::decode_stored(managed).unwrap_or_default();
     let fields = field_set::FieldSet::of_fields(&[replicas_path]);
-    // To upstream, an object whose replicas nobody owns has no managers that could be tracked.
+    // Upstream does not track an object whose replicas have no owner.
     if managers.entries.values().all(|entry| entry.fields.set().intersection(&fields).is_empty()) {
         return managed.clone();
     }
@@ -205,7 +206,7 @@ pub fn track_scale(
         ownership.fields.subtract(&fields);
     }
     managers.drop_empty();
-    // A scale of 0 has no such field in JSON, so that nobody can own it.
+    // A scale of 0 omits the field in JSON, so it cannot have an owner.
     if object.pointer(&format!("/{}", replicas_path.join("/"))) != Some(&json!(0)) {
         let id = ManagerId::updater(manager.name, manager.api_version, "scale");
         let api_version = manager.api_version.to_owned();
@@ -233,7 +234,7 @@ fn present_managers<'old>(
     given.or_else(stored).unwrap_or_default()
 }
 
-/// Whether two objects are equal except for their version.
+/// Whether two objects are equal apart from their version.
 fn is_same_content(left: &Value, right: &Value) -> bool {
     let (Value::Object(left), Value::Object(right)) = (left, right) else { return false };
     let is_same_metadata = match (find(left, "metadata"), find(right, "metadata")) {
@@ -263,7 +264,7 @@ pub fn shown_kind(api_version: &str, kind: &str) -> String {
     format!("{slash}{api_version}, Kind={kind}")
 }
 
-/// Problems with types as upstream lists them.
+/// Type errors, listed as upstream lists them.
 fn listed(problems: &[String]) -> String {
     match problems {
         [single] => single.clone(),
@@ -278,7 +279,7 @@ fn mistyped(applied: &Value, problems: &[String]) -> StatusError {
     StatusError::new(500, "", message)
 }
 
-/// The merged object cannot be decoded into its kind, say because of a malformed quantity.
+/// The merged object cannot be decoded into its kind, for example because of a malformed quantity.
 fn unconvertible(object: &Value, problem: &str) -> StatusError {
     let shown = shown_object(object);
     let kind = shown.rsplit("; ").next().unwrap_or_default();

@@ -9,7 +9,7 @@ pub struct Cause {
     pub reason: String,
     /// What is wrong.
     pub message: String,
-    /// The field that is wrong, empty when the cause concerns none.
+    /// The invalid field; empty if the cause does not concern a field.
     pub field: String,
 }
 

@@ -1,6 +1,7 @@
-//! Request bodies to trees, by their media types.
+//! Decodes request bodies into trees, according to their media types.
 //!
-//! Owns media types of requests and the texts of decoding errors. Refuses to know schemas.
+//! Responsible for the media types of requests and the messages of decoding errors. Does not use
+//! schemas.
 
 use crate::StatusError;
 use crate::schema::decode::{json, yaml};
@@ -45,8 +46,7 @@ fn unsupported() -> StatusError {
     )
 }
 
-/// Whether Go could parse the parameters of a media type; one semicolon too many at the end is
-/// fine.
+/// Whether Go can parse the parameters of a media type; a trailing semicolon is allowed.
 fn has_valid_parameters(content_type: &str) -> bool {
     let is_token = |text: &str| {
         let is_special = |byte: u8| b"()<>@,;:\\\"/[]?=".contains(&byte);
@@ -66,10 +66,10 @@ fn has_valid_parameters(content_type: &str) -> bool {
     })
 }
 
-/// How many bytes of a body errors show.
+/// How many bytes of a body are shown in errors.
 const SHOWN_BYTES_MAX: usize = 30;
 
-/// The start of a body, in hexadecimal digits unless it looks like JSON.
+/// The start of a body, in hexadecimal unless it looks like JSON.
 pub fn summary(bytes: &[u8]) -> String {
     let start = &bytes[..bytes.len().min(SHOWN_BYTES_MAX)];
     let rest = if bytes.len() > SHOWN_BYTES_MAX { " ..." } else { "" };

@@ -1,7 +1,7 @@
-//! The encoding of a tree, and whether the tree can be made from it again.
+//! Encodes trees and determines whether the tree can be decoded from the result.
 //!
-//! Writes what `serde_json` writes, in less time: trees consist of short strings without escapes.
-//! The decoder refuses deep trees, and rounds floats with many digits differently.
+//! Produces the same output as `serde_json`, faster: trees consist mostly of short strings without
+//! escapes. The decoder rejects deep trees and rounds floats with many digits differently.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -12,15 +12,15 @@ use serde_json::{Map, Number, Value};
 /// How deeply trees may nest; the decoder's limit is 128.
 const DEPTH_MAX: usize = 120;
 
-/// The most that a thread holds on to between two encodings.
+/// The largest buffer that a thread keeps between two encodings.
 const SCRATCH_BYTES_MAX: usize = 64 << 10;
 
 thread_local! {
-    /// Where encodings grow, so that what is kept has no spare capacity.
+    /// The buffer for encodings, so that the results have no spare capacity.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The encoding, and whether decoding it gives the same tree.
+/// The encoding, and whether decoding it yields the same tree.
 pub fn encode(value: &Value) -> (Bytes, bool) {
     SCRATCH.with_borrow_mut(|scratch| {
         scratch.clear();
@@ -33,15 +33,15 @@ pub fn encode(value: &Value) -> (Bytes, bool) {
     })
 }
 
-/// The encoding of an object with managed fields, which its tree does not have.
+/// The encoding of an object with managed fields that are not part of its tree.
 pub(crate) struct Composed {
-    /// The encoding; spare capacity and all.
+    /// The encoding, possibly with spare capacity.
     pub text: Vec<u8>,
-    /// Where the text of the version is, between its quotes, if the object has one.
+    /// The range of the resource version, without its quotes, if the object has one.
     pub version: Option<Range<usize>>,
-    /// Where the managed fields are; an empty range if there are none.
+    /// The range of the managed fields; empty if there are none.
     pub managed: Range<usize>,
-    /// Whether decoding the text without managed fields gives the same tree.
+    /// Whether decoding the text without managed fields yields the same tree.
     pub survives: bool,
 }
 
@@ -54,10 +54,10 @@ pub(crate) fn compose(object: &Value, managed: &[u8]) -> Composed {
     Composed { text, version, managed, survives }
 }
 
-/// What stands before managed fields.
+/// The text before the managed fields.
 pub(crate) const MANAGED_PREFIX: &[u8] = b"\"managedFields\":";
 
-/// How much room is made for an encoding before it is known.
+/// The initial capacity for an encoding of unknown length.
 const OBJECT_BYTES_GUESS: usize = 1024;
 
 struct Writer<'a> {
@@ -88,7 +88,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes an object; `other` may write a field, and then says so.
+    /// Writes an object; `other` may write a field itself and then returns true.
     fn fields(
         &mut self,
         fields: &Map<String, Value>,
@@ -110,7 +110,7 @@ impl Writer<'_> {
         self.text.push(b'}');
     }
 
-    /// Writes an object with managed fields; tells where its version and those are.
+    /// Writes an object with managed fields; returns where the version and the managed fields are.
     fn object_with(
         &mut self,
         object: &Value,
@@ -172,16 +172,16 @@ pub(crate) fn write_string(into: &mut Vec<u8>, text: &str) {
     into.push(b'"');
 }
 
-/// Appends a string in which something needs an escape; most often they are quotes.
+/// Appends a string with characters that need escapes, usually quotes.
 fn write_escaped(into: &mut Vec<u8>, text: &str) {
     let start = into.len();
     let bytes = text.as_bytes();
-    // Room for an escape of two characters in every place; what is left over goes.
+    // Reserves two bytes per character; the rest is truncated.
     into.resize(start + 2 * bytes.len() + 2, b'"');
     let space = &mut into[start + 1..];
     let (mut from, mut at, mut is_rare) = (0, 0, false);
     while let Some(&byte) = bytes.get(from) {
-        // Eight bytes at a time, of which those before the first special one count.
+        // Eight bytes at a time; those before the first special one are copied.
         if let (Some(word), Some(place)) =
             (bytes[from..].first_chunk::<8>(), space[at..].first_chunk_mut::<8>())
         {
@@ -210,12 +210,12 @@ fn write_escaped(into: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// No escape.
+/// No escape is needed.
 const NONE: u8 = 0;
-/// A control character without a letter of its own.
+/// A control character without a one-letter escape.
 const LONG: u8 = b'u';
 
-/// The letters of escapes.
+/// The letter of the escape for each byte.
 static ESCAPES: [u8; 256] = {
     let mut letters = [NONE; 256];
     let mut control = 0;
@@ -237,28 +237,28 @@ fn write_other(into: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
     serde_json::to_writer(into, value).expect("strings and numbers always encode");
 }
 
-/// Whether any byte is a quote, a backslash or a control character; eight of them at a time.
+/// Whether any byte is a quote, a backslash or a control character; checks eight bytes at a time.
 pub(crate) fn needs_escape(text: &[u8]) -> bool {
     let (words, rest) = text.as_chunks::<8>();
     words.iter().any(|word| specials(*word) != 0)
         || match text.last_chunk::<8>() {
-            // Some bytes are looked at twice.
+            // Overlaps the previous chunk.
             Some(last) => !rest.is_empty() && specials(*last) != 0,
             None => rest.iter().any(|byte| ESCAPES[usize::from(*byte)] != NONE),
         }
 }
 
-/// How many bytes in front are neither quotes, nor backslashes, nor control characters.
+/// The number of leading bytes that are not quotes, backslashes or control characters.
 pub(crate) fn plain_length(word: [u8; 8]) -> usize {
     (specials(word).trailing_zeros() / 8) as usize
 }
 
-/// Has the highest bit set in the first byte that needs an escape, and maybe in some after it.
+/// Sets the highest bit of the first byte that needs an escape, and possibly of some after it.
 fn specials(word: [u8; 8]) -> u64 {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHEST_BITS: u64 = ONES << 7;
     let word = u64::from_le_bytes(word);
-    // The highest bit of a byte becomes set in a difference if the byte is less than the other.
+    // The highest bit of a byte in the difference is set if the byte is less than the other.
     let has_less = |word: u64, than: u8| word.wrapping_sub(ONES * u64::from(than)) & !word;
     let has = |byte: u8| has_less(word ^ (ONES * u64::from(byte)), 1);
     (has_less(word, b' ') | has(b'"') | has(b'\\')) & HIGHEST_BITS

@@ -1,23 +1,23 @@
 //! One problem with one field, as validation reports it.
 //!
-//! Owns upstream's wording of field errors. Made by schema, CEL and kind validation; becomes a
-//! cause of a 422 in `status_error`.
+//! Responsible for upstream's wording of field errors. Created by schema, CEL and kind validation;
+//! becomes a cause of a 422 in `status_error`.
 
 use serde_json::Value;
 
 use crate::Cause;
 use crate::go_print::{go_syntax, quoted};
 
-/// The kind of a field problem.
+/// The type of a field error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldErrorReason {
-    /// A value that must be present is absent.
+    /// A required value is missing.
     Required,
-    /// A value that must be unique occurs twice.
+    /// A value that must be unique occurs more than once.
     Duplicate,
     /// A value breaks a rule.
     Invalid,
-    /// A value is none of the allowed ones.
+    /// A value is not one of the allowed ones.
     NotSupported,
     /// A value may not be set or changed here.
     Forbidden,
@@ -54,7 +54,7 @@ impl FieldErrorReason {
 /// One problem with one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
-    /// What kind of problem it is.
+    /// The type of the error.
     pub reason: FieldErrorReason,
     /// The path of the field, such as `spec.replicas`.
     pub field: String,
@@ -63,7 +63,7 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    /// A field error with a ready text.
+    /// Creates a field error with a complete message.
     pub fn new(
         reason: FieldErrorReason,
         field: impl Into<String>,

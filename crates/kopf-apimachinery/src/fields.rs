@@ -1,7 +1,7 @@
 //! Reads JSON objects by path and compares them, without failing on absent or mistyped fields.
 //!
-//! Owns the small vocabulary that reducers share: text, number, list, owner, condition. Knows
-//! Kubernetes metadata conventions but no kind. Absent means empty, zero or `None`, as in Go.
+//! Provides the accessors that reducers share: text, number, list, owner, condition. Knows the
+//! Kubernetes metadata conventions, but no kinds. Absent means empty, zero or `None`, as in Go.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -21,7 +21,7 @@ pub fn number(object: &Value, path: &[&str]) -> Option<i64> {
     at(object, path).and_then(Value::as_i64)
 }
 
-/// The truth value at `path`; absent is false.
+/// The boolean at `path`; absent is false.
 pub fn flag(object: &Value, path: &[&str]) -> bool {
     at(object, path).and_then(Value::as_bool).unwrap_or(false)
 }
@@ -83,7 +83,7 @@ pub fn is_controlled_by(object: &Value, owner: &Value) -> bool {
     controller_of(object).is_some_and(|reference| text(reference, &["uid"]) == uid(owner))
 }
 
-/// The owner reference by which a controller marks what it creates for `owner`.
+/// The controller owner reference for an object that a controller creates for `owner`.
 pub fn controller_reference(owner: &Value, api_version: &str, kind: &str) -> Value {
     json!({
         "apiVersion": api_version,
@@ -154,7 +154,7 @@ pub fn set(object: &mut Value, path: &[&str], value: Value) {
     target.as_object_mut().expect("made a map just above").insert((*last).to_owned(), value);
 }
 
-/// Removes what is at `path`, if anything.
+/// Removes the value at `path`, if any.
 pub fn unset(object: &mut Value, path: &[&str]) {
     let Some((last, parents)) = path.split_last() else { return };
     let parent = parents.iter().try_fold(object, |value, key| value.get_mut(key));

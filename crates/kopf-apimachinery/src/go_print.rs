@@ -1,4 +1,4 @@
-//! Prints values the way Go's `%#v` prints decoded JSON, which error texts quote.
+//! Prints values as Go's `%#v` prints decoded JSON, for error messages.
 
 use std::fmt::Write;
 
@@ -59,7 +59,7 @@ fn float(value: f64) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// What Go calls the type of a decoded JSON value.
+/// The name of the Go type of a decoded JSON value.
 pub fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",

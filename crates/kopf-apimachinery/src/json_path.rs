@@ -1,7 +1,7 @@
 //! The JSONPath subset of CRDs: printer columns, scale paths, selectable fields.
 //!
 //! Supported: `.field`, `['field']`, `.field\.with\.dots`, `[0]`, `[-1]`, `[*]`, `[1:3]`, `..field`
-//! and `[?(@.field=="text")]` with `==`, `!=`, `<`, `<=`, `>`, `>=`. Missing things yield nothing.
+//! and `[?(@.field=="text")]` with `==`, `!=`, `<`, `<=`, `>`, `>=`. Missing values yield nothing.
 
 use std::cmp::Ordering;
 
@@ -44,7 +44,7 @@ enum Operand {
     Path(JsonPath),
 }
 
-/// Why a text is no supported path.
+/// Why a text is not a supported path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unrecognized JSONPath {path:?}: {problem}")]
 pub struct JsonPathError {
@@ -157,7 +157,7 @@ fn passes(left: Option<&&Value>, operator: Operator, operand: &Operand, item: &V
         Operand::Literal(text, true) => {
             left.as_str().map(|left| left.cmp(text.as_str())).or(Some(Ordering::Less).filter(
                 |_| {
-                    // A text never equals something that is no text.
+                    // A string never equals a value of another type.
                     operator == Operator::NotEqual
                 },
             ))
@@ -244,7 +244,7 @@ fn bracket(text: &str) -> Parsed<'_> {
     Ok((Some(Step::Index(index)), rest))
 }
 
-/// The position of the bracket that closes, quotes and nested brackets skipped.
+/// The position of the closing bracket; skips quotes and nested brackets.
 fn closing_bracket(text: &str) -> Option<usize> {
     let mut depth = 0;
     let mut quote = None;

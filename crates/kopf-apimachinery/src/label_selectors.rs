@@ -1,7 +1,7 @@
 //! Matches objects against the `LabelSelector` values of the API (`matchLabels` and
 //! `matchExpressions`).
 //!
-//! Pure. An absent selector matches nothing, an empty one everything; that choice is the caller's,
+//! Pure. An empty selector matches everything. The caller chooses what an absent selector matches,
 //! since kinds differ: see [`matches()`] and [`matches_or_everything`].
 
 use serde_json::Value;

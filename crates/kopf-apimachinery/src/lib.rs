@@ -1,7 +1,7 @@
-//! What Kubernetes does with objects: schemas, CEL, server-side apply, patches,
-//! selectors, metadata, formats, quantities and failures.
+//! The Kubernetes semantics of objects: schemas, CEL, server-side apply, patches, selectors,
+//! metadata, formats, quantities and errors.
 //!
-//! Pure code over `serde_json::Value`. Knows no store, no requests, no tasks and no clock.
+//! Pure code over `serde_json::Value`, without a store, requests, tasks or a clock.
 
 pub mod access;
 mod api_version;

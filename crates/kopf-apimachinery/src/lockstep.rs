@@ -1,15 +1,15 @@
-//! Finds the fields of one object in another that has most of them in the same order.
+//! Finds the fields of one object in another object with mostly the same order of fields.
 //!
-//! Two states of one object are compared with every write, and looking every name up by its hash
-//! would be the largest part of that. Knows nothing about what the objects mean.
+//! Every write compares two states of one object, and looking up every name by its hash would take
+//! most of that time. Knows nothing about the meaning of the objects.
 
 use serde_json::map::Iter;
 use serde_json::{Map, Value};
 
-/// How many fields are skipped in search of one, before it is looked up by its hash.
+/// How many fields are skipped in search of a name before it is looked up by its hash.
 const SKIPPED_MAX: usize = 2;
 
-/// Reads one object along with another.
+/// Reads one object in parallel with another.
 pub struct Lockstep<'a> {
     fields: &'a Map<String, Value>,
     rest: Iter<'a>,
@@ -22,7 +22,7 @@ impl<'a> Lockstep<'a> {
         Self { fields, rest: fields.iter() }
     }
 
-    /// The field of this name; cheap when it comes soon after the last one.
+    /// The field with this name; cheap if it follows soon after the previous one.
     #[inline]
     pub fn get(&mut self, name: &str) -> Option<&'a Value> {
         let mut ahead = self.rest.clone();
@@ -37,10 +37,10 @@ impl<'a> Lockstep<'a> {
     }
 }
 
-/// How many names are looked at before one is hashed.
+/// How many names are compared before one is hashed.
 const SCANNED_MAX: usize = 16;
 
-/// The field of this name; looking at a few names takes less time than hashing one.
+/// The field with this name; comparing a few names is faster than hashing one.
 #[inline]
 pub fn find<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     if fields.len() > SCANNED_MAX {
@@ -49,7 +49,7 @@ pub fn find<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value>
     fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
-/// The field of this name, to be changed.
+/// The mutable field with this name.
 pub(crate) fn find_mut<'a>(
     fields: &'a mut Map<String, Value>,
     name: &str,
@@ -60,13 +60,13 @@ pub(crate) fn find_mut<'a>(
     fields.iter_mut().find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
-/// Removes a field that is most often not there.
+/// Removes a field that is usually absent.
 pub fn remove_rare(fields: &mut Map<String, Value>, name: &str) -> Option<Value> {
     find(fields, name)?;
     fields.shift_remove(name)
 }
 
-/// Equality as of `==`, for trees that are mostly in the same order.
+/// The same as `==`, but faster for trees that are mostly in the same order.
 pub fn equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Object(left), Value::Object(right)) => equal_fields(left, right, &[]),
@@ -77,7 +77,7 @@ pub fn equal(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Equality of two objects but for these fields.
+/// Whether two objects are equal apart from these fields.
 pub(crate) fn equal_fields(
     left: &Map<String, Value>,
     right: &Map<String, Value>,

@@ -1,4 +1,4 @@
-//! Rules for `metadata`, the same for every kind.
+//! Rules for `metadata`, which are the same for every kind.
 //!
 //! Pure: names, labels, annotations, finalizers, owners, and what updates may change.
 
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::lockstep::{find, find_mut};
 
-/// The metadata of an object, made if absent.
+/// The metadata of an object; created if absent.
 pub fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
     let metadata = object.as_object().and_then(|fields| find(fields, "metadata"));
     if !metadata.is_some_and(Value::is_object) {
@@ -61,13 +61,13 @@ pub fn format_time(time: Timestamp) -> String {
     whole.to_string()
 }
 
-/// Any RFC 3339 time in canonical form; none when it cannot be parsed.
+/// Any RFC 3339 time in canonical form; `None` when it cannot be parsed.
 pub(crate) fn canonical_time(text: &str) -> Option<String> {
     text.parse::<Timestamp>().ok().map(format_time)
 }
 
-/// Drops empty maps and lists and nulls that Go's `omitempty` would not print, and brings times
-/// into canonical form.
+/// Drops nulls and empty maps and lists that Go's `omitempty` would not print, and converts times
+/// to their canonical form.
 pub fn tidy(object: &mut Value) {
     let Some(metadata) = metadata_of(object) else { return };
     for key in ["creationTimestamp", "deletionTimestamp"] {
@@ -78,7 +78,7 @@ pub fn tidy(object: &mut Value) {
         }
     }
     metadata.retain(|key, value| match value {
-        // An empty list of managed fields is a wish: forget them.
+        // An empty list of managed fields is a request to reset them.
         Value::Array(_) if key == "managedFields" => true,
         Value::Null => false,
         Value::Object(map) => !map.is_empty(),
@@ -88,7 +88,7 @@ pub fn tidy(object: &mut Value) {
     });
 }
 
-/// Keeps one of equal owner references; the warning names the uids of the others.
+/// Removes duplicate owner references; the warning names their uids.
 pub fn forget_repeated_owners(object: &mut Value, when: &str) -> Option<String> {
     let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
     let mut kept: Vec<Value> = Vec::with_capacity(owners.len());

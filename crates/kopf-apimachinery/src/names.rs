@@ -1,6 +1,6 @@
-//! The shapes of names, label keys and label values, with upstream's explanations.
+//! The syntax of names, label keys and label values, with upstream's error messages.
 
-/// What is wrong with the name of an object of this resource, if anything.
+/// The problem with the name of an object of this resource, if any.
 pub fn name_problem(group: &str, resource: &str, name: &str, prefix: bool) -> Vec<String> {
     // A generated name may end in a dash, since a suffix follows.
     let masked = match name.strip_suffix('-') {
@@ -20,7 +20,7 @@ pub fn name_problem(group: &str, resource: &str, name: &str, prefix: bool) -> Ve
 const LABEL_LENGTH_MAX: usize = 63;
 const SUBDOMAIN_LENGTH_MAX: usize = 253;
 
-/// What is wrong with a name that is part of a URL, if anything.
+/// The problems with a name that is part of a URL, if any.
 pub fn path_segment_problems(name: &str) -> Vec<String> {
     if matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];
@@ -32,7 +32,7 @@ pub fn path_segment_problems(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// What is wrong with a DNS subdomain, if anything.
+/// The problems with a DNS subdomain, if any.
 pub fn subdomain_problems(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > SUBDOMAIN_LENGTH_MAX {
@@ -50,7 +50,7 @@ pub fn subdomain_problems(name: &str) -> Vec<String> {
     problems
 }
 
-/// What is wrong with a DNS label, if anything.
+/// The problems with a DNS label, if any.
 pub fn label_problems(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.contains('.') && name.split('.').all(is_dns_label) {
@@ -92,7 +92,7 @@ fn is_dns_label(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
-/// Whether a text may be a label value.
+/// Checks that a text is a valid label value.
 pub fn check_label_value(value: &str) -> Result<(), String> {
     if value.len() > LABEL_LENGTH_MAX {
         return Err(format!("must be no more than {LABEL_LENGTH_MAX} characters"));
@@ -107,7 +107,7 @@ pub fn check_label_value(value: &str) -> Result<(), String> {
         .to_owned())
 }
 
-/// Everything that is wrong with a qualified name; one whose last part is empty is wrong in two ways.
+/// All problems with a qualified name. An empty last part is reported twice.
 pub fn qualified_name_problems(key: &str) -> Vec<String> {
     let Err(problem) = check_qualified_name(key) else { return Vec::new() };
     let mut problems = vec![problem];
@@ -117,7 +117,7 @@ pub fn qualified_name_problems(key: &str) -> Vec<String> {
     problems
 }
 
-/// Whether a text may be a label key, an annotation key or a finalizer: `[prefix/]name`.
+/// Checks that a text is a valid label key, annotation key or finalizer: `[prefix/]name`.
 pub fn check_qualified_name(key: &str) -> Result<(), String> {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),

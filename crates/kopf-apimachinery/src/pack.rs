@@ -1,11 +1,11 @@
 //! Reads the committed packs: named chunks, each compressed on its own.
 //!
-//! Owns the file format; its writer is `cargo xtask pack`. A chunk is decompressed when something
-//! in it is first asked for.
+//! Responsible for the file format; `cargo xtask pack` writes the files. A chunk is decompressed on
+//! first use.
 
 use std::collections::HashMap;
 
-/// A pack whose index is read and whose chunks are still compressed.
+/// A pack whose index has been read and whose chunks are still compressed.
 pub struct Pack {
     chunks: HashMap<String, (usize, usize, usize)>,
     frames: &'static [u8],
@@ -14,7 +14,7 @@ pub struct Pack {
 impl Pack {
     /// Reads the index of a committed pack.
     ///
-    /// Panics when the pack is not one that `cargo xtask pack` wrote.
+    /// Panics if the pack was not written by `cargo xtask pack`.
     pub fn open(bytes: &'static [u8]) -> Self {
         let (length, rest) = bytes.split_first_chunk::<4>().expect("a pack starts with a length");
         let length = u32::from_le_bytes(*length) as usize;
@@ -28,7 +28,7 @@ impl Pack {
         Some(&self.frames[offset..offset + compressed])
     }
 
-    /// The text of a chunk, or none when there is no such chunk.
+    /// The text of a chunk; `None` if there is no such chunk.
     pub fn chunk(&self, name: &str) -> Option<String> {
         let (_, _, length) = *self.chunks.get(name)?;
         let frame = self.frame(name)?;

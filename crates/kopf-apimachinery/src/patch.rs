@@ -1,7 +1,7 @@
 //! The patch types that are pure functions on trees: JSON patch, merge patch, strategic merge.
 //!
-//! Owns how a patch can fail and how each failure is answered. Refuses to know requests, kinds
-//! and storage: the REST code hands in decoded bodies. Server-side apply lives in `apply`.
+//! Responsible for the errors of patches and their responses. Does not know requests, kinds or
+//! storage: the REST code passes in decoded bodies. Server-side apply is in `apply`.
 
 pub mod json;
 pub mod merge;
@@ -19,7 +19,7 @@ pub enum PatchError {
     /// A well-formed patch does not fit the object. Clients never see the text.
     #[error("{0}")]
     Rejected(String),
-    /// The patch would do more work than one request may.
+    /// The patch would do more work than one request is allowed to.
     #[error("Request entity too large: {0}")]
     TooLarge(String),
     /// The real server has no status for this problem and answers 500 with the bare text.
@@ -27,11 +27,11 @@ pub enum PatchError {
     Unclassified(String),
 }
 
-/// What is said about a `test` that does not hold.
+/// The message about a failed `test` operation.
 pub(crate) const FAILED_TEST: &str = "the test failed";
 
 impl PatchError {
-    /// Whether a `test` of the patch does not hold.
+    /// Whether a `test` operation of the patch failed.
     pub fn is_failed_test(&self) -> bool {
         matches!(self, Self::Rejected(text) if text.starts_with(FAILED_TEST))
     }

@@ -1,7 +1,7 @@
 //! Decodes protobuf request bodies (`k8s\0` envelopes) into JSON trees.
 //!
-//! Owns the wire format and the types whose JSON differs from their message. Field numbers and
-//! JSON names come from the committed pack. The answers of the server are always JSON.
+//! Responsible for the wire format and for the types whose JSON differs from their message. Field
+//! numbers and JSON names come from the committed pack. The server's responses are always JSON.
 
 mod special;
 mod tables;
@@ -13,18 +13,18 @@ use self::tables::{Field, Kind};
 use self::wire::{Reader, Wire};
 use crate::pack;
 
-/// What protobuf bodies start with.
+/// The magic bytes at the start of protobuf bodies.
 const MAGIC: &[u8] = b"k8s\0";
 
 /// How deeply messages may nest.
 const DEPTH_MAX: usize = 100;
 
-/// Decodes a whole body, envelope included, into an object with `apiVersion` and `kind`.
+/// Decodes a whole body, including the envelope, into an object with `apiVersion` and `kind`.
 pub(crate) fn decode(body: &[u8]) -> Result<Value, String> {
     decode_nested(body, 0)
 }
 
-/// The name of a field's Go type, where OpenAPI does not know it: `v1.ServiceType`.
+/// The name of a field's Go type if OpenAPI does not have it: `v1.ServiceType`.
 pub(crate) fn go_type(definition: &str, field: &str) -> Option<&'static str> {
     tables::go_type(definition, field)
 }
@@ -63,7 +63,7 @@ fn decode_nested(body: &[u8], depth: usize) -> Result<Value, String> {
     Ok(Value::Object(object))
 }
 
-/// The message of a kind; kinds that all groups share are found in any group.
+/// The message of a kind; kinds common to all groups are found in any group.
 fn message_name(api_version: &str, kind: &str) -> Option<&'static str> {
     let (group, version) = crate::api_version::split_api_version(api_version);
     let own = tables::find(&pack::definition_name(group, version, kind));
@@ -83,7 +83,7 @@ fn fill(
     let fields = tables::fields(message);
     let mut reader = Reader::new(bytes);
     while let Some((number, value)) = reader.next()? {
-        // Fields of newer clients are ignored, as Go does.
+        // Unknown fields of newer clients are ignored, as in Go.
         let Some(field) = fields.iter().find(|field| field.number == number) else { continue };
         if field.inline {
             if let (Kind::Message(name), Wire::Bytes(bytes)) = (&field.kind, value) {
@@ -124,8 +124,8 @@ fn add(
         }
         (kind, value) => {
             let value = single(kind, value, depth)?;
-            // Go writes fields without a pointer always, and omits them from JSON when they are
-            // empty; a pointer to zero is a zero that somebody meant.
+            // Go always writes fields that are not pointers, and omits them from JSON when they are
+            // empty; a pointer to zero is an explicit zero.
             let is_unset = field.omit_empty && !field.pointer && is_zero(&value);
             if !is_unset && !value.is_null() {
                 object.insert(field.name.clone(), value);

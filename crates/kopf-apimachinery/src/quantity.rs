@@ -1,11 +1,11 @@
 //! Quantities: `500m`, `1Gi`, `1e3`.
 //!
-//! Owns parsing, comparing and the canonical text that the real server writes back. Amounts are
-//! kept in billionths, the finest that quantities have; finer ones are rounded up.
+//! Responsible for parsing, comparing and the canonical text that the real server returns. Amounts
+//! are stored in billionths, the smallest unit of quantities; smaller fractions are rounded up.
 
 const NANO: i128 = 1_000_000_000;
 
-/// An amount and the family of suffixes that it is written with.
+/// An amount and its family of suffixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quantity {
     nanos: i128,
@@ -36,7 +36,7 @@ const BINARY: [(&str, u32); 6] =
     [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
 
 impl Quantity {
-    /// Parses a quantity; `None` when it is malformed or too large to be represented.
+    /// Parses a quantity; `None` if it is malformed or too large.
     pub fn parse(text: &str) -> Option<Self> {
         let (sign, unsigned) = match text.as_bytes().first()? {
             b'-' => (-1, &text[1..]),
@@ -59,13 +59,13 @@ impl Quantity {
         Some(Self { nanos: sign * nanos, family })
     }
 
-    /// The sum, written as this one is, or as the other if this one is nothing.
+    /// The sum, in the format of this quantity, or of the other if this one is zero.
     pub fn plus(self, other: Self) -> Self {
         let family = if self.nanos == 0 { other.family } else { self.family };
         Self { nanos: self.nanos.saturating_add(other.nanos), family }
     }
 
-    /// Rounded up to thousandths, the finest amount that objects are stored with.
+    /// Rounds up to thousandths, the smallest unit in stored objects.
     #[must_use]
     pub fn in_thousandths(self) -> Self {
         const THOUSANDTH: i128 = NANO / 1000;
@@ -74,13 +74,13 @@ impl Quantity {
         Self { nanos: self.nanos + more, ..self }
     }
 
-    /// What is missing to nothing.
+    /// The negated quantity.
     #[must_use]
     pub fn negated(self) -> Self {
         Self { nanos: -self.nanos, ..self }
     }
 
-    /// So many whole things.
+    /// A quantity of whole units.
     pub fn count(number: usize) -> Self {
         Self { nanos: number as i128 * NANO, family: Family::Decimal }
     }
@@ -104,7 +104,7 @@ impl Quantity {
     }
 
     fn binary_text(self) -> String {
-        // Binary amounts are whole; a rest is rounded away from zero.
+        // Binary amounts are whole; a remainder is rounded away from zero.
         let rest = i128::from(self.nanos % NANO != 0) * self.nanos.signum();
         let amount = self.nanos / NANO + rest;
         let (suffix, shift) = BINARY
@@ -134,7 +134,7 @@ impl Quantity {
     }
 }
 
-/// The suffix family, and by what the digits are multiplied and divided to get billionths.
+/// The suffix family, and the factor and divisor that convert the digits to billionths.
 fn scale(suffix: &str, fraction_length: u32) -> Option<(Family, i128, i128)> {
     let fraction = 10_i128.checked_pow(fraction_length)?;
     if let Some((_, power)) = DECIMAL.iter().find(|(name, _)| *name == suffix) {

@@ -1,6 +1,6 @@
 //! Which resources exist: built-in ones from recorded discovery data, custom ones from CRDs.
 //!
-//! Immutable; the server swaps in a new registry when CRDs change. Refuses to know about requests.
+//! Immutable; the server swaps in a new registry when CRDs change. Does not know about requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -10,9 +10,9 @@ use serde::Deserialize;
 use crate::resource::{ResourceInfo, Subresource};
 use crate::status_error::qualified;
 
-/// Every served resource, with look-ups.
+/// All served resources, with lookups.
 pub struct Registry {
-    // The built-in resources below custom ones; never copied, since every world has them.
+    // The built-in resources below the custom ones; shared, since every server has them.
     below: Option<Arc<Registry>>,
     resources: Vec<Arc<ResourceInfo>>,
     by_version: HashMap<String, HashMap<String, HashMap<String, Arc<ResourceInfo>>>>,
@@ -20,7 +20,7 @@ pub struct Registry {
     groups: Vec<Group>,
     // Changes whenever the set of resources changes; feeds ETags.
     revision: u64,
-    // Filled by discovery when first asked: the text of each group.
+    // The text of each group; filled by discovery on first use.
     texts: OnceLock<HashMap<String, GroupText>>,
 }
 
@@ -38,7 +38,7 @@ pub struct Group {
 pub struct GroupText {
     /// The entry as JSON.
     pub json: Arc<str>,
-    /// What changes with it.
+    /// A digest of the entry.
     pub digest: [u8; 32],
 }
 
@@ -111,7 +111,8 @@ impl Registry {
             || self.below.as_ref().is_some_and(|below| below.has_version(group, version))
     }
 
-    /// The resource of a table in its storage version (or any version if that is not served).
+    /// The resource of a table in its storage version (or in any version if that one is not
+    /// served).
     pub fn of_table(&self, table: &str) -> Option<&Arc<ResourceInfo>> {
         self.by_table.get(table).or_else(|| self.below.as_ref()?.of_table(table))
     }
@@ -128,7 +129,7 @@ impl Registry {
         &self.resources
     }
 
-    /// The groups in discovery order, the core group included.
+    /// The groups in discovery order, including the core group.
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
@@ -142,9 +143,9 @@ impl Registry {
         self.resources.iter().filter(move |info| info.group == group && info.version == version)
     }
 
-    /// The text of a group in discovery, from `make` when nobody has asked before.
+    /// The text of a group in discovery; `make` builds it on first use.
     pub fn text_of(&self, group: &Group, make: fn(&Self, &Group) -> GroupText) -> GroupText {
-        // A group with nothing of ours is as it was below.
+        // A group without custom resources is inherited unchanged.
         if let Some(below) = &self.below
             && !self.by_version.contains_key(&group.name)
         {
@@ -154,7 +155,7 @@ impl Registry {
         self.texts.get_or_init(all).get(&group.name).cloned().unwrap_or_else(|| make(self, group))
     }
 
-    /// The groups with resources that are not inherited.
+    /// The groups with resources of this registry itself.
     fn own_groups(&self) -> impl Iterator<Item = &Group> {
         self.groups.iter().filter(|group| self.by_version.contains_key(&group.name))
     }
@@ -175,7 +176,7 @@ pub fn compare_versions(one: &str, two: &str) -> std::cmp::Ordering {
     }
 }
 
-/// (stability, major, minor), each greater for the better version.
+/// (stability, major, minor); a greater value is a newer version.
 fn parse_version(version: &str) -> Option<(u8, u32, u32)> {
     let rest = version.strip_prefix('v')?;
     let digits = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
@@ -213,7 +214,7 @@ fn recorded() -> Vec<Arc<ResourceInfo>> {
     recorded.into_iter().map(|entry| Arc::new(entry.into_resource())).collect()
 }
 
-/// Mutating admission policies and their bindings, which servers have only if told to.
+/// Mutating admission policies and their bindings, which servers have only if enabled.
 pub fn mutating_policies() -> Vec<Arc<ResourceInfo>> {
     let kinds = [
         ("mutatingadmissionpolicies", "MutatingAdmissionPolicy"),

@@ -1,6 +1,6 @@
-//! What the server serves: one [`ResourceInfo`] per group, version and resource.
+//! The served resources: one [`ResourceInfo`] per group, version and resource.
 //!
-//! Plain data, made by `registry` from the recorded discovery data and from CRDs.
+//! Plain data, created by `registry` from the recorded discovery data and from CRDs.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub struct ResourceInfo {
     pub table: Arc<str>,
     /// The version in which objects are stored.
     pub storage_version: String,
-    /// Facts of the CRD behind the resource; none for built-in resources.
+    /// Properties of the CRD behind the resource; `None` for built-in resources.
     pub custom: Option<Arc<CustomResource>>,
     /// The schema of this version, if one is known.
     pub schema: Option<Arc<Schema>>,
@@ -51,9 +51,9 @@ pub struct ResourceInfo {
 pub struct Subresource {
     /// The last path segment, such as `status`.
     pub name: String,
-    /// The group of its kind when that differs from the resource's.
+    /// The group of its kind if it differs from the resource's.
     pub group: String,
-    /// The version of its kind when that differs from the resource's.
+    /// The version of its kind if it differs from the resource's.
     pub version: String,
     /// The kind that it reads and writes.
     pub kind: String,
@@ -61,14 +61,14 @@ pub struct Subresource {
     pub verbs: Vec<String>,
 }
 
-/// What a CRD adds to a resource, for one version.
+/// The properties of a CRD for one version.
 #[derive(Debug, Clone, Default)]
 pub struct CustomResource {
     /// The name of the CRD.
     pub crd_name: String,
-    /// Whether the CRD is being deleted, so that creation is refused.
+    /// Whether the CRD is being deleted, so that creation is rejected.
     pub terminating: bool,
-    /// `specReplicasPath`, `statusReplicasPath`, `labelSelectorPath` when scale is enabled.
+    /// `specReplicasPath`, `statusReplicasPath`, `labelSelectorPath` if scale is enabled.
     pub scale: Option<ScalePaths>,
     /// The JSON paths of selectable fields, such as `.spec.color`.
     pub selectable_fields: Vec<String>,
@@ -78,7 +78,7 @@ pub struct CustomResource {
     pub deprecation_warning: Option<String>,
     /// The names of all versions of the CRD, served or not.
     pub versions: Vec<String>,
-    /// `spec.conversion.webhook` of the CRD when its strategy is Webhook.
+    /// `spec.conversion.webhook` of the CRD if its strategy is Webhook.
     pub conversion_webhook: Option<Value>,
     /// `spec.preserveUnknownFields`.
     pub preserve_unknown_fields: bool,
@@ -86,16 +86,16 @@ pub struct CustomResource {
     pub generation: i64,
     /// The version of the store at which the specification of the CRD last changed; 0 if never.
     pub changed_at: u64,
-    /// Which stored objects may lack defaults of the schema.
+    /// Which stored objects may lack defaults of the current schema.
     pub undefaulted: Undefaulted,
 }
 
-/// Which stored objects may lack defaults that readers get.
+/// Which stored objects may lack defaults that clients expect to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undefaulted {
-    /// Those older than this version of the store; the schema has changed since then.
+    /// Objects older than this version of the store; the schema has changed since then.
     Before(u64),
-    /// All of them: some are stored before their defaults are filled in.
+    /// All objects: some are stored before their defaults are filled in.
     All,
 }
 
@@ -118,7 +118,7 @@ impl Undefaulted {
 /// Where a custom resource keeps its scale.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ScalePaths {
-    /// The JSON path of the wanted replicas.
+    /// The JSON path of the desired replicas.
     pub spec_replicas: String,
     /// The JSON path of the observed replicas.
     pub status_replicas: String,

@@ -1,11 +1,11 @@
-//! Schemas of Kubernetes kinds and what can be asked of them.
+//! Schemas of Kubernetes kinds and the operations on them.
 //!
 //! Pure code over `serde_json::Value`: no I/O, no clock, no knowledge of requests or of the store.
-//! Built-in schemas come from the committed pack, those of custom resources from their
-//! definitions; both become the same representation, [`ir::Schema`].
+//! Built-in schemas come from the committed pack, those of custom resources from their definitions;
+//! both have the same representation, [`ir::Schema`].
 //!
-//! The functions here are what the request pipeline calls, in this order: `check_types`,
-//! `unknown_fields`, `prune`, `fill_defaults`, `validate`.
+//! The request pipeline calls the functions in this order: `check_types`, `unknown_fields`,
+//! `prune`, `fill_defaults`, `validate`.
 
 pub mod cel;
 mod compile;
@@ -31,54 +31,55 @@ pub use ir::Schema;
 
 use crate::FieldError;
 
-/// The schema of a built-in kind, or none when it is not known.
+/// The schema of a built-in kind; `None` if it is not known.
 pub fn builtin(group: &str, version: &str, kind: &str) -> Option<Arc<Schema>> {
     pack::kind(group, version, kind).map(|link| link.to_arc())
 }
 
-/// Compiles `openAPIV3Schema` of one version of a CRD that passed validation.
+/// Compiles `openAPIV3Schema` of one version of a CRD that has passed validation.
 pub fn custom(open_api_v3_schema: &Value) -> Option<Arc<Schema>> {
     open_api_v3_schema.is_object().then(|| Arc::new(compile::custom(open_api_v3_schema)))
 }
 
-/// Decoding problems of built-in kinds (wrong JSON types), in upstream's words: a 400.
+/// Checks the JSON types of a built-in kind; errors are in upstream's words, for a 400.
 pub fn check_types(schema: &Schema, object: &Value) -> Result<(), String> {
     types::check(schema, object)
 }
 
-/// The paths of fields that the schema does not know, such as `spec.foo`.
+/// The paths of fields that the schema does not declare, such as `spec.foo`.
 pub fn unknown_fields(schema: &Schema, object: &Value) -> Vec<String> {
     strict::unknown_fields(schema, object)
 }
 
-/// Whether the schema knows every field, and none is null: there is nothing to report or to prune.
+/// Whether the schema declares every field and no field is null: there is nothing to report or
+/// prune.
 pub fn is_clean(schema: &Schema, object: &Value) -> bool {
     strict::is_clean(schema, object)
 }
 
-/// Whether Go could fill a struct from the object, as it does after a strategic merge patch.
+/// Checks that Go could fill a struct from the object, as it does after a strategic merge patch.
 pub fn check_conversion(schema: &Schema, object: &Value) -> Result<(), String> {
     types::check_conversion(schema, object)
 }
 
-/// Removes what the schema does not know, and nulls that custom resources may not have.
+/// Removes undeclared fields, and nulls that custom resources may not have.
 pub fn prune(schema: &Schema, object: &mut Value) {
     prune::prune(schema, object, !schema.is_builtin());
 }
 
-/// Removes what the schema does not know, and nothing else.
+/// Removes undeclared fields, and nothing else.
 pub fn prune_unknown(schema: &Schema, object: &mut Value) {
     prune::prune(schema, object, false);
 }
 
-/// Fills in the defaults of a custom resource; those of built-in kinds belong to their strategies.
+/// Fills in the defaults of a custom resource; built-in kinds get theirs from their strategies.
 pub fn fill_defaults(schema: &Schema, object: &mut Value) {
     if !schema.is_builtin() {
         defaults::fill(schema, object);
     }
 }
 
-/// Everything that is wrong with a custom resource; `old` enables transition rules and ratcheting.
+/// Validates a custom resource; `old` enables transition rules and ratcheting.
 ///
 /// Built-in kinds are validated by their strategies, never by their schemas.
 pub fn validate(schema: &Schema, object: &Value, old: Option<&Value>) -> Verdict {
@@ -89,7 +90,7 @@ pub fn validate(schema: &Schema, object: &Value, old: Option<&Value>) -> Verdict
     complete(schema, object, old, errors)
 }
 
-/// Everything that is wrong after a write to `/status`, which checks the shape of the status only.
+/// Validates a write to `/status`, which checks only the shape of the status.
 pub fn validate_status(schema: &Schema, object: &Value, old: Option<&Value>) -> Verdict {
     if schema.is_builtin() {
         return Verdict::default();
@@ -102,7 +103,7 @@ pub fn validate_status(schema: &Schema, object: &Value, old: Option<&Value>) -> 
     complete(schema, object, old, errors)
 }
 
-/// What is wrong with a default value, with field paths that start at `at`.
+/// Validates a default value, with field paths that start at `at`.
 pub fn validate_default(schema: &Schema, value: &Value, at: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     embedded::check(schema, value, at, &mut errors);
@@ -116,10 +117,9 @@ pub fn validate_default(schema: &Schema, value: &Value, at: &str) -> Vec<FieldEr
     errors
 }
 
-/// Turns whole floats into integers, as the real server's storage does with custom
-/// resources.
+/// Turns whole floats into integers, as the real server's storage does with custom resources.
 ///
-/// Only after validation, since rules tell `3` from `3.0`.
+/// Call this only after validation, since rules distinguish `3` from `3.0`.
 pub fn settle_numbers(value: &mut Value) {
     // Larger floats are written with an exponent and stay floats.
     const INTEGER_MAX: f64 = 9.2e18;
@@ -136,7 +136,7 @@ pub fn settle_numbers(value: &mut Value) {
     }
 }
 
-/// The checks that follow the check of the shape.
+/// The checks that follow the shape check.
 fn complete(
     schema: &Schema,
     object: &Value,
@@ -148,7 +148,7 @@ fn complete(
         if let Some(old) = old {
             check(schema, old, "", &mut before);
         }
-        // Objects that were accepted with such problems may keep them.
+        // Objects that were accepted with such errors may keep them.
         if before.is_empty() {
             check(schema, object, "", &mut errors);
         }
@@ -172,9 +172,9 @@ fn complete(
 /// The result of validation.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// What is wrong.
+    /// The validation errors.
     pub errors: Vec<FieldError>,
-    /// What could not be checked, for `Warning` headers.
+    /// Checks that could not be made, for `Warning` headers.
     pub warnings: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
-//! Which objects a list, watch or collection deletion concerns.
+//! Selects the objects of a list, watch or collection deletion.
 //!
-//! Pure. Parses both selector languages with upstream's error texts and matches trees.
+//! Pure. Parses both selector languages with upstream's error messages and matches trees.
 
 mod field;
 mod label;
@@ -26,7 +26,8 @@ pub struct Selector {
 impl Selector {
     /// Parses both languages; fields are checked against what the resource can select on.
     ///
-    /// `known` are the fields of a built-in kind besides name and namespace, if it declares any.
+    /// `known` are the selectable fields of a built-in kind besides name and namespace, if it
+    /// declares any.
     pub fn parse(
         labels: &str,
         fields: &str,
@@ -49,18 +50,18 @@ impl Selector {
         self.labels.matches(&object["metadata"]["labels"]) && self.fields.matches(object)
     }
 
-    /// Like `matches`, without a look at the object when everything matches.
+    /// Like `matches`, but does not decode the object when everything matches.
     pub fn matches_stored(&self, stored: &Stored) -> bool {
         self.is_empty() || self.matches(stored.content())
     }
 
-    /// The name that `metadata.name=NAME` asks for, which turns a scan into a look-up.
+    /// The name in `metadata.name=NAME`, which turns a scan into a lookup.
     pub fn name(&self) -> Option<&str> {
         self.fields.name()
     }
 }
 
-/// Whether labels fulfil a selector in its object form (`matchLabels`, `matchExpressions`).
+/// Whether labels match a selector in its object form (`matchLabels`, `matchExpressions`).
 ///
 /// An empty selector matches everything, an absent one nothing.
 pub fn matches_object(selector: &Value, labels: &Value) -> bool {

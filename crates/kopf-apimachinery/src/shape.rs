@@ -1,9 +1,9 @@
 //! The JSON shape of built-in objects after a round trip through the real server.
 //!
 //! The real server decodes into Go structs and encodes those again: empty optional fields vanish,
-//! empty required ones and nested structs appear, unknown fields are lost, times and quantities
-//! get their canonical text. Owns that round trip, driven by the extracted `go-shapes.txt`.
-//! Knows nothing about defaults and validity.
+//! empty required ones and nested structs appear, unknown fields are lost, times and quantities get
+//! their canonical text. Implements that round trip, based on the extracted `go-shapes.txt`. Knows
+//! nothing about defaults and validation.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -27,7 +27,7 @@ impl Shape {
         shapes.kinds.get(key.as_str()).map(|index| Self { index: *index })
     }
 
-    /// What an object looks like of which nothing is set.
+    /// The object of this kind with nothing set.
     pub fn empty(self) -> Value {
         let mut object = self.normalised(Value::Object(Map::new()));
         if let Value::Object(fields) = &mut object {
@@ -37,7 +37,7 @@ impl Shape {
         object
     }
 
-    /// The object as the real server would write it back.
+    /// The object as the real server would return it.
     pub(crate) fn normalised(self, object: Value) -> Value {
         normalise_struct(self.index, object)
     }
@@ -48,11 +48,11 @@ impl Shape {
     }
 }
 
-/// Brings a built-in object into its canonical shape; other objects stay as they are.
+/// Converts a built-in object to its canonical shape; other objects stay unchanged.
 pub fn normalise(object: &mut Value) {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let Some(shape) = Shape::of(text("apiVersion"), text("kind")) else { return };
-    // An empty list of managed fields is a wish, to forget them, and not just an empty field.
+    // An empty list of managed fields is a request to reset them, not just an empty field.
     let managed_fields = object.pointer("/metadata/managedFields");
     let forgets = managed_fields.and_then(Value::as_array).is_some_and(Vec::is_empty);
     *object = shape.normalised(object.take());
@@ -77,7 +77,7 @@ struct Field {
     content: Content,
 }
 
-/// What a Go field holds.
+/// The content of a Go field.
 enum Content {
     Text,
     Number,
@@ -99,10 +99,10 @@ fn shapes() -> &'static Shapes {
     SHAPES.get_or_init(|| parse(include_str!("shape/go-shapes.txt")))
 }
 
-/// Turns the empty lists of an object into what storage makes of them: nothing.
+/// Removes the empty lists that storage does not preserve.
 ///
-/// Most kinds are stored as protobuf, which does not tell an empty list from none. Only fields
-/// that are always written can have one, since others vanish when empty.
+/// Most kinds are stored as protobuf, which does not distinguish an empty list from an absent one.
+/// Only fields that are always written can have one, since others vanish when empty.
 pub fn forget_empty_lists(object: &mut Value) {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let is_stored_as_json = text("apiVersion").starts_with("apiextensions.k8s.io/")
@@ -193,7 +193,7 @@ fn normalise_struct(index: usize, value: Value) -> Value {
     let mut given = match value {
         Value::Object(given) => given,
         Value::Null => Map::new(),
-        // Not ours to judge: the schema check names the wrong type.
+        // The schema check reports the wrong type.
         other => return other,
     };
     let fields = &shapes().structs[index].fields;
@@ -212,7 +212,7 @@ fn normalise_field(field: &Field, value: Value) -> Option<Value> {
     if field.may_omit && is_omitted(&field.content, &value) { None } else { Some(value) }
 }
 
-/// Whether Go's `omitempty` drops the value; structs are never empty.
+/// Whether Go's `omitempty` omits the value; structs are never empty.
 fn is_omitted(content: &Content, value: &Value) -> bool {
     match content {
         Content::Struct(_)
@@ -257,7 +257,7 @@ fn normalise_content(content: &Content, value: Value) -> Value {
     }
 }
 
-/// Writes numbers like Go does, which has no `1.0`.
+/// Writes numbers as Go does, which has no `1.0`.
 pub fn tidy_numbers(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => *value = whole(value.take()),
@@ -290,7 +290,7 @@ fn canonical_quantity(value: Value) -> Value {
     Quantity::parse(&text).map_or(value, |quantity| Value::String(quantity.canonical()))
 }
 
-/// RFC 3339 in UTC with this many decimals of a second; unreadable texts stay as they are.
+/// RFC 3339 in UTC with this many decimals of a second; invalid times are returned unchanged.
 pub(crate) fn canonical_time(text: String, decimals: u8) -> String {
     let Ok(time) = text.parse::<jiff::Timestamp>() else { return text };
     let unit = if decimals == 0 { jiff::Unit::Second } else { jiff::Unit::Microsecond };

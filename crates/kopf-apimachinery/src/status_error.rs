@@ -1,28 +1,28 @@
-//! Failures as Kubernetes reports them: the `Status` object.
+//! Errors as Kubernetes reports them: the `Status` object.
 //!
-//! Owns the shape and the texts that upstream's `apierrors` package owns. Everything in the
-//! pipeline that can fail returns a [`StatusError`].
+//! Responsible for the structure and the messages of upstream's `apierrors` package. Everything in
+//! the pipeline that can fail returns a [`StatusError`].
 
 use serde_json::{Value, json};
 
 use crate::{Cause, FieldError};
 
-/// A failed request, in the form in which it is answered.
+/// A failed request, in the form of its response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StatusError {
     /// The HTTP status code.
     pub code: u16,
     /// The machine-readable reason, empty when upstream gives none.
     pub reason: String,
-    /// The text for people.
+    /// The human-readable message.
     pub message: String,
-    /// What the failure is about; boxed, since most results are successes.
+    /// The subject of the failure; boxed, since most results are successes.
     pub details: Option<Box<Details>>,
-    /// How to go on with a list whose state is not known any more.
+    /// The token to continue a list whose snapshot has expired.
     pub continue_token: Option<Box<str>>,
 }
 
-/// What a failure is about.
+/// The subject of a failure.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Details {
     /// The name of the object.
@@ -33,14 +33,14 @@ pub struct Details {
     pub kind: String,
     /// The uid of the object.
     pub uid: String,
-    /// The single problems.
+    /// The individual problems.
     pub causes: Vec<Cause>,
-    /// After how many seconds to try again; 0 means no advice.
+    /// The number of seconds to wait before a retry; 0 means no advice.
     pub retry_after_seconds: u32,
 }
 
 impl StatusError {
-    /// A failure without details.
+    /// An error without details.
     pub fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
         Self { code, reason: reason.to_owned(), message: message.into(), ..Self::default() }
     }
@@ -70,7 +70,7 @@ impl StatusError {
         Self::new(409, "Conflict", message).about(group, resource, name)
     }
 
-    /// 403 Forbidden: `problem` ends the sentence.
+    /// 403 Forbidden: `problem` ends the message.
     pub fn forbidden(group: &str, resource: &str, name: &str, problem: &str) -> Self {
         let resource_text = qualified(resource, group);
         let message = if name.is_empty() {
@@ -83,7 +83,7 @@ impl StatusError {
 
     /// 422 Invalid with one cause per field error; details name the kind, not the resource.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        // The message names each problem once, even if several checks found it.
+        // The message contains each problem once, even if several checks found it.
         let mut texts: Vec<String> = Vec::with_capacity(errors.len());
         for text in errors.iter().map(FieldError::full_message) {
             if !texts.contains(&text) {
@@ -131,7 +131,7 @@ impl StatusError {
         Self::new(401, "Unauthorized", "Unauthorized")
     }
 
-    /// The same failure with details that name an object.
+    /// The same error with details that name an object.
     #[must_use]
     pub fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
         let details = self.details.get_or_insert_default();
@@ -141,7 +141,7 @@ impl StatusError {
         self
     }
 
-    /// The same failure with one more cause.
+    /// The same error with one more cause.
     #[must_use]
     pub fn with_cause(mut self, cause: Cause) -> Self {
         self.details.get_or_insert_default().causes.push(cause);
@@ -163,7 +163,7 @@ impl StatusError {
         self.code == 409 && self.reason == "AlreadyExists"
     }
 
-    /// The `Status` object that answers the request.
+    /// The `Status` object of the response.
     pub fn to_value(&self) -> Value {
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",

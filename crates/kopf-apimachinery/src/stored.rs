@@ -1,9 +1,9 @@
-//! One stored object: its encoding, and its tree while somebody needs it.
+//! A stored object: its encoding, and its tree while it is in use.
 //!
 //! A tree takes about ten times the memory of its encoding, so the store keeps encodings
-//! ([`Packed`]) and lets trees go when nobody reads them any more. Managed fields, which few want
-//! to read, are in the encoding, but not in the tree. Immutable once published, so snapshots,
-//! watchers and controllers share it by `Arc`.
+//! ([`Packed`]) and drops trees that are not in use. Managed fields, which are rarely read, are in
+//! the encoding but not in the tree. Immutable once published, so snapshots, watchers and
+//! controllers share it by `Arc`.
 
 #[cfg(test)]
 pub(crate) mod test_trees;
@@ -28,25 +28,25 @@ use crate::schema::decode::plain;
 /// cut out of the encoding.
 pub struct Packed {
     encoded: Bytes,
-    // Where the managed fields are in the encoding; empty if there are none.
+    // The range of the managed fields in the encoding; empty if there are none.
     managed: Range<u32>,
     resource_version: u64,
-    // Without managed fields. Changed by `loosen` and by readers that make the tree; held for a
-    // copy of a pointer.
+    // Without managed fields. Changed by `loosen` and by readers that decode the tree; locked only
+    // while a pointer is copied.
     tree: Mutex<Tree>,
 }
 
 /// How the tree of an object is held.
 enum Tree {
-    /// For good: it cannot be made from the encoding again.
+    /// Permanently: it cannot be decoded from the encoding.
     Only(Arc<Value>),
     /// Until the object is replaced, because it is read often.
     Kept(Arc<Value>),
-    /// As long as somebody else holds it.
+    /// As long as another owner holds it.
     Loose(Weak<Value>),
 }
 
-/// Equal means the same change: within one world, no two states share a version.
+/// Equal means the same change: within one server, no two states share a version.
 impl PartialEq for Packed {
     fn eq(&self, other: &Self) -> bool {
         self.resource_version == other.resource_version
@@ -82,7 +82,7 @@ impl Packed {
         }
     }
 
-    /// Lets the tree go as soon as nobody else holds it.
+    /// Drops the tree as soon as nobody else holds it.
     pub fn loosen(&self) {
         let mut tree = self.tree.lock();
         if let Tree::Kept(value) = &*tree {
@@ -90,7 +90,7 @@ impl Packed {
         }
     }
 
-    /// The tree without managed fields, made again if nobody holds it.
+    /// The tree without managed fields; decoded again if it was dropped.
     pub fn content(&self) -> Arc<Value> {
         let mut tree = self.tree.lock();
         match &*tree {
@@ -119,14 +119,14 @@ impl Packed {
     }
 }
 
-/// An object that is ready to be stored, but for its version.
+/// An object that is ready to be stored, except for its version.
 pub struct Draft {
     value: Value,
     composed: Composed,
 }
 
 impl Draft {
-    /// Encodes an object. Managed fields in its tree count only if none are given.
+    /// Encodes an object. Managed fields in its tree are used only if `managed` is empty.
     pub fn new(mut value: Value, mut managed: ManagedFields) -> Self {
         if let Some(metadata) = metadata_of(&mut value)
             && !find(metadata, "resourceVersion").is_some_and(Value::is_string)
@@ -141,7 +141,7 @@ impl Draft {
         Self { value, composed }
     }
 
-    /// The object at this version, which wins over whatever was there.
+    /// The object with this version, which replaces any previous one.
     pub fn at_version(mut self, resource_version: u64) -> Stored {
         let text = resource_version.to_string();
         let Some(place) = self.composed.version.clone() else {
@@ -166,7 +166,7 @@ impl Draft {
         self.into_stored(resource_version)
     }
 
-    /// The object with whatever version it says it has.
+    /// The object with the version that its tree already has.
     fn into_stored(self, resource_version: u64) -> Stored {
         let Self { value, composed } = self;
         let value = Arc::new(value);
@@ -185,9 +185,9 @@ impl Draft {
 /// A stored object as readers hold it.
 pub struct Stored {
     packed: Arc<Packed>,
-    // Taken from the packed form by the first reader that needs more than bytes.
+    // Filled by the first reader that needs more than bytes.
     content: OnceLock<Arc<Value>>,
-    // Made for the first reader that also needs managed fields.
+    // Filled by the first reader that also needs managed fields.
     value: OnceLock<Arc<Value>>,
 }
 
@@ -210,12 +210,12 @@ impl Stored {
         Draft { value, composed }.into_stored(resource_version)
     }
 
-    /// What the store keeps.
+    /// The form in which the store keeps the object.
     pub fn packed(&self) -> &Arc<Packed> {
         &self.packed
     }
 
-    /// The tree without managed fields, for callers that hold it longer.
+    /// The tree without managed fields, for callers that keep it longer.
     pub fn shared_content(&self) -> &Arc<Value> {
         self.content.get_or_init(|| self.packed.content())
     }
@@ -274,7 +274,7 @@ impl Stored {
     }
 }
 
-/// Equal means the same change: within one world, no two states share a version.
+/// Equal means the same change: within one server, no two states share a version.
 impl PartialEq for Stored {
     fn eq(&self, other: &Self) -> bool {
         self.packed == other.packed

@@ -1,7 +1,7 @@
-//! Who is asking: the identity that authentication produced.
+//! The identity of the requesting user, as produced by authentication.
 //!
-//! Plain data. Made by `authn` (or given by a `LocalClient`), read by authorization, admission and
-//! managed fields.
+//! Plain data. Created by `authn` (or passed to a `LocalClient`), read by authorization, admission
+//! and managed fields.
 
 use std::collections::BTreeMap;
 
@@ -36,12 +36,12 @@ impl User {
         info
     }
 
-    /// A member of `system:masters`, to whom everything is allowed.
+    /// A member of `system:masters`, who may do everything.
     pub fn admin() -> Self {
         Self::new("kubernetes-admin", ["system:masters", "system:authenticated"])
     }
 
-    /// The user behind a request that carries no credentials.
+    /// The user of a request without credentials.
     pub fn anonymous() -> Self {
         Self::new("system:anonymous", ["system:unauthenticated"])
     }

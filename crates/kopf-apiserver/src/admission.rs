@@ -1,13 +1,13 @@
-//! Admission: plugins that may change or refuse a write.
+//! Admission: plugins that may change or reject a write.
 //!
-//! Owns the plugins and their order: built-in plugins, mutating policies, mutating webhooks,
-//! validation (elsewhere), validating policies, validating webhooks. The REST code calls `mutate`
-//! after defaulting and before validation, `validate` after validation; both outside the store's
-//! lock.
+//! Responsible for the plugins and their order: built-in plugins, mutating policies, mutating
+//! webhooks, validation (elsewhere), validating policies, validating webhooks. The REST code calls
+//! `mutate` after defaulting and before validation, and `validate` after validation; both without
+//! holding the store's lock.
 //!
-//! `webhook` reads configurations, `matching` decides whether one is called, `review` speaks the
-//! AdmissionReview format, `dispatch` runs the webhooks, `policy` evaluates admission policies,
-//! `plugins` holds what upstream compiles in.
+//! `webhook` reads configurations, `matching` decides whether a webhook is called, `review`
+//! implements the AdmissionReview format, `dispatch` runs the webhooks, `policy` evaluates
+//! admission policies, and `plugins` contains upstream's built-in plugins.
 
 mod dispatch;
 mod matching;
@@ -31,7 +31,7 @@ const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.
 /// Table of the configurations of validating webhooks.
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 
-/// What is about to happen to the object.
+/// The operation on the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     /// A creation.
@@ -43,7 +43,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// As in rules and reviews.
+    /// The name in rules and reviews.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -53,9 +53,9 @@ impl Operation {
     }
 }
 
-/// One write on its way to the store.
+/// A write that has not been stored yet.
 pub(crate) struct AdmissionRequest<'a> {
-    /// What is about to happen.
+    /// The operation.
     pub(crate) operation: Operation,
     /// The resource in the requested version.
     pub(crate) resource: &'a ResourceInfo,
@@ -63,25 +63,25 @@ pub(crate) struct AdmissionRequest<'a> {
     pub(crate) subresource: &'a str,
     /// The namespace, empty for cluster scope.
     pub(crate) namespace: &'a str,
-    /// The name, empty when it is yet to be generated.
+    /// The name; empty if it will be generated.
     pub(crate) name: &'a str,
-    /// Who asks.
+    /// The requesting user.
     pub(crate) user: &'a User,
-    /// The new object in the requested version; none for deletions.
+    /// The new object in the requested version; `None` for deletions.
     pub(crate) object: Option<Value>,
-    /// The present object in the requested version; none for creations.
+    /// The current object in the requested version; `None` for creations.
     pub(crate) old_object: Option<Value>,
-    /// Whether nothing will be stored.
+    /// Whether this is a dry run.
     pub(crate) dry_run: bool,
     /// The options object of the request (`CreateOptions`, `UpdateOptions`, ...).
     pub(crate) options: Value,
     /// Warnings for the client, filled by plugins.
     pub(crate) warnings: Vec<String>,
-    /// Notes for the audit log, filled by plugins.
+    /// Annotations for the audit log, filled by plugins.
     pub(crate) annotations: Vec<(String, String)>,
 }
 
-/// Lets every mutating plugin change `request.object` or refuse the request.
+/// Lets every mutating plugin change `request.object` or reject the request.
 pub(crate) async fn mutate(
     inner: &Inner,
     request: &mut AdmissionRequest<'_>,
@@ -101,7 +101,7 @@ pub(crate) async fn mutate(
     }
 }
 
-/// Lets every validating plugin refuse the request; returns what it needs of quotas.
+/// Lets every validating plugin reject the request; returns its charges to quotas.
 pub(crate) async fn validate(
     inner: &Inner,
     request: &mut AdmissionRequest<'_>,
@@ -117,7 +117,7 @@ pub(crate) async fn validate(
     plugins::check_quota(&snapshot, request)
 }
 
-/// Whether any plugin could look at a write of this resource; false lets the pipeline skip copies.
+/// Whether any plugin handles writes of this resource; if not, the pipeline can skip copies.
 pub(crate) fn concerns(inner: &Inner, resource: &ResourceInfo) -> bool {
     let snapshot = inner.store.snapshot();
     if plugins::concern(resource, &snapshot) {

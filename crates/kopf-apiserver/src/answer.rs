@@ -1,4 +1,4 @@
-//! Answers in their HTTP form.
+//! HTTP responses.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::encode::encode_value;
 use crate::negotiate::{Syntax, negotiate};
 use crate::openapi::Document;
 
-/// An answer with a body and a media type.
+/// A response with a body and a media type.
 pub(crate) fn bytes_response(
     status: StatusCode,
     content_type: &str,
@@ -30,17 +30,17 @@ pub(crate) fn bytes_response(
     response
 }
 
-/// A JSON answer.
+/// A JSON response.
 pub(crate) fn json_response(status: StatusCode, value: &Value) -> Response<Body> {
     bytes_response(status, "application/json", value.to_string())
 }
 
-/// A plain-text answer.
+/// A plain-text response.
 pub(crate) fn text_response(status: StatusCode, text: &'static str) -> Response<Body> {
     bytes_response(status, "text/plain; charset=utf-8", text)
 }
 
-/// A failure as a `Status`.
+/// An error as a `Status`.
 pub(crate) fn error_response(error: &StatusError) -> Response<Body> {
     let status = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json_response(status, &error.to_value());
@@ -51,10 +51,10 @@ pub(crate) fn error_response(error: &StatusError) -> Response<Body> {
     response
 }
 
-/// A failure in a syntax that the client accepts; indented JSON if there is none.
+/// An error in a syntax that the client accepts; indented JSON if there is none.
 pub(crate) fn acceptable_error(error: &StatusError, accept: &str) -> Response<Body> {
     let mut response = error_response(error);
-    // Failures are never turned into tables and metadata.
+    // Errors are never converted to tables or metadata.
     let plain: Vec<&str> = accept.split(',').filter(|clause| !clause.contains("as=")).collect();
     let is_plain = accept.is_empty() || !plain.is_empty();
     let (content_type, body) = match negotiate(&plain.join(",")) {
@@ -72,12 +72,12 @@ pub(crate) fn acceptable_error(error: &StatusError, accept: &str) -> Response<Bo
     response
 }
 
-/// An aggregated discovery document, or 304 if the client has it.
+/// An aggregated discovery document, or 304 if the client has the current one.
 pub(crate) fn aggregated(document: &Aggregated, if_none_match: &str) -> Response<Body> {
     tagged(&document.content_type, &document.etag, &document.body, if_none_match)
 }
 
-/// An OpenAPI document, or 304 if the client has it.
+/// An OpenAPI document, or 304 if the client has the current one.
 pub(crate) fn document(document: &Document, if_none_match: &str) -> Response<Body> {
     tagged(document.content_type, &document.etag, &document.body, if_none_match)
 }
@@ -98,14 +98,14 @@ fn tagged(content_type: &str, etag: &str, body: &Bytes, if_none_match: &str) -> 
     response
 }
 
-/// How many characters all warnings of an answer may have, as upstream limits them: clients refuse
-/// answers with large heads.
+/// The maximum total length of the warnings of a response, as in upstream: clients reject responses
+/// with large headers.
 const WARNINGS_LENGTH_MAX: usize = 4096;
 
-/// How many characters of each warning are left if they are too many together.
+/// The length to which each warning is truncated if the total is too long.
 const CUT_WARNING_LENGTH_MAX: usize = 256;
 
-/// Adds `Warning` headers, each text once.
+/// Adds `Warning` headers, without duplicates.
 pub(crate) fn add_warnings(response: &mut Response<Body>, warnings: &[String]) {
     let mut known = HashSet::new();
     let warnings: Vec<&String> = warnings.iter().filter(|warning| known.insert(*warning)).collect();

@@ -1,6 +1,7 @@
-//! The audit log: one line of JSON for each request, as upstream writes it at level `Metadata`.
+//! The audit log: one line of JSON per request, as upstream writes it at level `Metadata`.
 //!
-//! Bodies are never written. A watch is told when it begins, everything else when it is answered.
+//! Bodies are never logged. A watch is logged when it starts, other requests when they are
+//! answered.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,25 +16,25 @@ use crate::body::Body;
 use crate::http_request::Request;
 use crate::request::RequestInfo;
 
-/// Where events are written to.
+/// The destination of audit events.
 pub(crate) struct AuditLog {
-    // Held while one line is written.
+    // Locked while one line is written.
     out: Mutex<Box<dyn Write + Send>>,
     has_failed: AtomicBool,
 }
 
-/// What is known about a request besides its head.
+/// Information about a request besides its headers.
 #[derive(Default)]
 pub(crate) struct Trail {
-    /// Who sent it.
+    /// The user who sent it.
     pub(crate) user: Option<User>,
-    /// As whom it is done, if that is somebody else.
+    /// The impersonated user, if any.
     pub(crate) impersonated: Option<User>,
-    /// What it is about, unless it is about no object.
+    /// The requested resource; `None` for other paths.
     pub(crate) info: Option<RequestInfo>,
 }
 
-/// What plugins have to tell about a request; travels with the answer.
+/// Audit annotations from plugins, attached to the response.
 #[derive(Clone, Default)]
 pub(crate) struct Annotations(pub(crate) Vec<(String, String)>);
 

@@ -1,6 +1,6 @@
-//! Who sent a request: bearer tokens, impersonation, or the door's own identity.
+//! Authentication: bearer tokens, impersonation, or the default identity of the transport.
 //!
-//! Refuses to decide what the user may do; that is authorization.
+//! Does not decide what the user may do; that is authorization.
 
 mod accounts;
 
@@ -24,24 +24,24 @@ pub(crate) struct Authenticator {
     pub(crate) issuer: TokenIssuer,
 }
 
-/// The state of the world that tokens are judged by.
+/// The server state that tokens are checked against.
 #[derive(Clone, Copy)]
 pub(crate) struct Present<'a> {
     /// The objects that tokens are bound to.
     pub(crate) store: &'a Store,
-    /// The present moment.
+    /// The current time.
     pub(crate) now: Timestamp,
 }
 
-/// A user, and for whom among the asked ones its token is meant.
+/// A user, and the requested audiences that its token is valid for.
 pub(crate) struct Identified {
     /// The user behind the token.
     pub(crate) user: User,
-    /// The asked audiences that the token is meant for.
+    /// The requested audiences that the token is valid for.
     pub(crate) audiences: Vec<String>,
 }
 
-/// What an impersonation asks for.
+/// A requested impersonation.
 pub(crate) struct Impersonation {
     /// The identity to act as.
     pub(crate) user: User,
@@ -52,17 +52,17 @@ impl Authenticator {
         Self { tokens: RwLock::new(HashMap::new()), issuer }
     }
 
-    /// Makes a token known.
+    /// Adds a token.
     pub(crate) fn add(&self, token: &str, user: User) {
         self.tokens.write().insert(token.to_owned(), user);
     }
 
-    /// Makes a token unknown.
+    /// Removes a token.
     pub(crate) fn remove(&self, token: &str) {
         self.tokens.write().remove(token);
     }
 
-    /// The user behind a token that is meant for one of `audiences`; the error says why there is
+    /// The user behind a token that is valid for one of `audiences`; the error says why there is
     /// none.
     pub(crate) fn identify(
         &self,
@@ -83,8 +83,7 @@ impl Authenticator {
             .map_err(|problem| format!("[{UNKNOWN}, {problem}]"))
     }
 
-    /// The user behind a request; `fallback` is whom the door takes for a request without
-    /// credentials.
+    /// The user behind a request; `fallback` is the identity for a request without credentials.
     pub(crate) fn authenticate(
         &self,
         headers: &HeaderMap,
@@ -115,13 +114,13 @@ impl Authenticator {
     }
 }
 
-/// The text of a header that may be repeated.
+/// The values of a header that may be repeated.
 fn texts(headers: &HeaderMap, name: &str) -> Vec<String> {
     let values = headers.get_all(name).iter();
     values.filter_map(|value| value.to_str().ok()).map(str::to_owned).collect()
 }
 
-/// What `Impersonate-*` headers ask for without naming a user, as Go prints it; upstream answers
+/// The `Impersonate-*` headers of a request that names no user, as Go prints them. Upstream answers
 /// such requests with an internal error.
 pub(crate) fn impersonation_without_user(headers: &HeaderMap) -> Option<String> {
     const VERSION: &str = "authentication.k8s.io/v1";
@@ -145,12 +144,12 @@ pub(crate) fn impersonation_without_user(headers: &HeaderMap) -> Option<String> 
     (!wanted.is_empty()).then(|| wanted.join(" "))
 }
 
-/// Keys of extra attributes are percent-encoded, since headers cannot carry everything.
+/// Keys of extra attributes are percent-encoded, since headers cannot contain every character.
 fn extra_key(key: &str) -> String {
     crate::query::decode_path(key).into_owned()
 }
 
-/// The identity that `Impersonate-*` headers ask for, if any.
+/// The identity requested by `Impersonate-*` headers, if any.
 pub(crate) fn impersonation(headers: &HeaderMap) -> Option<Impersonation> {
     let first =
         |name: &str| texts(headers, name).into_iter().next().filter(|text| !text.is_empty());

@@ -18,7 +18,7 @@ pub(crate) struct Authority {
 }
 
 impl Authority {
-    /// A fresh authority.
+    /// Generates a new authority.
     pub(crate) fn generate() -> Result<Self, BoxError> {
         let key = KeyPair::generate()?;
         let params = authority_parameters()?;
@@ -26,10 +26,11 @@ impl Authority {
         Ok(Self { ca_pem: certificate.pem(), issuer: Issuer::new(params, key) })
     }
 
-    /// The authority that once had this certificate and this key.
+    /// Restores an authority from its certificate and key.
     pub(crate) fn from_pem(ca_pem: String, key_pem: &str) -> Result<Self, BoxError> {
         let key = KeyPair::from_pem(key_pem)?;
-        // Names and usages are always the same, so the old certificate vouches for new ones.
+        // Names and usages are always the same, so the old certificate is valid for the new
+        // parameters.
         Ok(Self { ca_pem, issuer: Issuer::new(authority_parameters()?, key) })
     }
 

@@ -1,4 +1,4 @@
-//! Whether a user may do what a request asks for.
+//! Authorizes requests.
 
 use crate::access::{Attributes, Decision};
 use crate::http_request::Request;
@@ -7,7 +7,7 @@ use crate::request::{RequestInfo, Verb};
 use crate::state::Inner;
 use crate::{StatusError, User};
 
-/// Refuses a request about objects that the user may not make.
+/// Rejects a resource request that the user may not make.
 pub(crate) fn authorize(
     inner: &Inner,
     user: &User,
@@ -20,7 +20,7 @@ pub(crate) fn authorize(
     check(inner, user, &attributes_of(info, info.verb.as_str(), query))
 }
 
-/// What a request asks for, in the words of an authorizer.
+/// The authorizer attributes of a request.
 pub(crate) fn attributes_of(info: &RequestInfo, verb: &str, query: &Query) -> Attributes {
     Attributes {
         verb: verb.to_owned(),
@@ -34,8 +34,8 @@ pub(crate) fn attributes_of(info: &RequestInfo, verb: &str, query: &Query) -> At
     }
 }
 
-/// The only object that a request can be about. A collection that is narrowed down to one name is
-/// authorized as that object, as upstream does.
+/// The name of the only object that a request can affect. A collection request that selects one
+/// name is authorized for that object, as in upstream.
 fn authorized_name(info: &RequestInfo, query: &Query) -> String {
     let is_collection = matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
     if !info.name.is_empty() || !is_collection {
@@ -50,7 +50,7 @@ fn authorized_name(info: &RequestInfo, query: &Query) -> String {
     query.text("fieldSelector").split(',').find_map(exact).unwrap_or_default()
 }
 
-/// Refuses a request about a path that the user may not make.
+/// Rejects a non-resource request that the user may not make.
 pub(crate) fn authorize_path(
     inner: &Inner,
     user: &User,
@@ -67,7 +67,7 @@ pub(crate) fn authorize_path(
     check(inner, user, &attributes)
 }
 
-/// Upstream's sentence for a refusal.
+/// Upstream's message for a rejected request.
 pub(crate) fn forbidden(user: &User, attributes: &Attributes, reason: &str) -> StatusError {
     let Attributes { verb, group, resource, subresource, namespace, name, path, .. } = attributes;
     let tail = if reason.is_empty() { String::new() } else { format!(": {reason}") };
@@ -89,7 +89,7 @@ pub(crate) fn forbidden(user: &User, attributes: &Attributes, reason: &str) -> S
     StatusError::forbidden(group, resource, name, &problem)
 }
 
-/// Refuses what the authorizer denies.
+/// Rejects requests that the authorizer denies.
 pub(crate) fn check(
     inner: &Inner,
     user: &User,

@@ -1,4 +1,4 @@
-//! The body of every answer: bytes, or a stream of watch lines.
+//! The body of every response: bytes, or a stream of watch lines.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -10,14 +10,14 @@ use futures::Stream;
 use futures::stream::BoxStream;
 use http_body::{Frame, SizeHint};
 
-/// How much of a large body is handed over at once, so that the rest waits where it is counted.
+/// How much of a large body is passed on at once; the rest stays where it is counted.
 const SLICE: usize = 64 << 10;
 
-/// The body of an answer.
+/// The body of a response.
 pub struct Body {
     kind: Kind,
     is_watch: bool,
-    // What ends with the body.
+    // Dropped together with the body.
     held: Vec<Box<dyn Any + Send>>,
 }
 
@@ -32,22 +32,22 @@ impl Body {
         Self { kind: Kind::Full(bytes.into()), is_watch: false, held: Vec::new() }
     }
 
-    /// A body that ends when its watch does.
+    /// A body that ends with its watch.
     pub(crate) fn watch(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self { is_watch: true, ..Self::stream(stream) }
     }
 
-    /// A body that is made while it is sent.
+    /// A body that is generated while it is sent.
     pub(crate) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self { kind: Kind::Stream(Box::pin(stream)), is_watch: false, held: Vec::new() }
     }
 
-    /// Whether the body lasts for as long as a watch does.
+    /// Whether this is the body of a watch.
     pub(crate) fn is_watch(&self) -> bool {
         self.is_watch
     }
 
-    /// How many bytes exist already and wait to be sent.
+    /// The number of bytes that are waiting to be sent.
     pub(crate) fn waiting_bytes(&self) -> usize {
         match &self.kind {
             Kind::Full(bytes) => bytes.len(),
@@ -55,7 +55,7 @@ impl Body {
         }
     }
 
-    /// Keeps something until the body is sent or given up.
+    /// Keeps a guard until the body is sent or dropped.
     pub(crate) fn hold(&mut self, guard: impl Any + Send) {
         self.held.push(Box::new(guard));
     }

@@ -1,4 +1,4 @@
-//! Time and random identity, both injectable, so that tests are deterministic.
+//! Time and random identifiers, both injectable for deterministic tests.
 //!
 //! Every timestamp and every generated name in the server comes from here.
 
@@ -13,7 +13,7 @@ pub use kopf_kinds::{IdSource, SequentialIds};
 
 /// The source of time for the server and its controllers.
 pub trait Clock: Send + Sync + 'static {
-    /// The present moment.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
     /// Resolves when `duration` has passed on this clock.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
@@ -33,7 +33,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that moves only when told to.
+/// A clock that moves only when [`ManualClock::advance`] is called.
 #[derive(Debug, Clone)]
 pub struct ManualClock {
     // Written by `advance`, read by every sleeper and by `now`.
@@ -47,7 +47,7 @@ impl ManualClock {
         Self { now: Arc::new(Mutex::new(start)), moved: tokio::sync::watch::Sender::new(0) }
     }
 
-    /// Moves time forward and wakes every sleeper whose time has come.
+    /// Moves time forward and wakes every sleeper that is due.
     pub fn advance(&self, duration: Duration) {
         let mut now = self.now.lock();
         *now = now

@@ -1,7 +1,7 @@
-//! The built-in controllers, as ordinary clients of the server.
+//! The built-in controllers, which are ordinary clients of the server.
 //!
-//! `kopf-controllers` says what they do; `runner` runs them in groups, one task each. Started by
-//! the server on its first request; they end when the result is dropped.
+//! `kopf-controllers` defines their behaviour; `runner` runs them in groups, one task each. The
+//! server starts them on its first request; they end when the result is dropped.
 
 mod recorder;
 mod runner;
@@ -19,21 +19,21 @@ use runner::{Group, Progress};
 /// Which of the controllers run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scope {
-    /// Whether pods get a node and live.
+    /// Whether pods are scheduled and run.
     pub(crate) nodes: bool,
-    /// Whether controllers, scheduler and kubelet report what they do as events.
+    /// Whether the controllers, scheduler and kubelet record events.
     pub(crate) events: bool,
 }
 
-/// What controllers need besides the objects.
+/// The configuration of the controllers.
 pub(crate) struct Setup {
     /// Which of them run.
     pub(crate) scope: Scope,
     /// The CA bundle published in every namespace, in PEM.
     pub(crate) root_ca: String,
-    /// What pods do.
+    /// The life cycle rules of pods.
     pub(crate) stages: Arc<StageRules>,
-    /// The state that other controllers were done with when they had nothing else in mind.
+    /// The last snapshot that all controllers had completely handled while nothing was pending.
     pub(crate) settled: Option<Snapshot>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Whether every controller is done with this version and has nothing else in mind.
+    /// Whether every controller has handled this version and has nothing pending.
     pub(crate) fn is_at_rest(&self, version: u64) -> bool {
         self.progress.iter().all(|progress| {
             let progress = progress.borrow();
@@ -72,8 +72,8 @@ impl Running {
         })
     }
 
-    /// Resolves when every controller has dealt with everything that has happened, and nothing is
-    /// due by the server's clock.
+    /// Resolves when every controller has handled all changes and nothing is due by the server's
+    /// clock.
     pub(crate) async fn settle(&self, client: &LocalClient, stages: &StageRules) {
         loop {
             let version = client.snapshot().resource_version();
@@ -86,7 +86,7 @@ impl Running {
                         && progress.wake_at.is_none_or(|wake_at| wake_at > client.clock().now())
                 };
                 if progress.wait_for(is_done).await.is_err() {
-                    // The group's task is gone: nothing will happen any more.
+                    // The group's task is gone: nothing more will happen.
                     return;
                 }
             }

@@ -1,8 +1,7 @@
-//! Between the stored version of an object and the requested one.
+//! Converts between the stored and the requested version of an object.
 //!
-//! Custom resources are the matter of `custom`, with `webhook` for those whose definition names
-//! one. Of the built-in kinds only events (one store for two groups) and autoscalers have two
-//! served versions.
+//! `custom` converts custom resources, with `webhook` for definitions that use one. Of the built-in
+//! kinds, only events (one table for two groups) and autoscalers have two served versions.
 
 mod autoscaler;
 mod custom;
@@ -22,22 +21,22 @@ pub(crate) use custom::{
     served_all, stored,
 };
 
-/// Whether the resource is another view of a table of a different group.
+/// Whether the resource is a view of a table of another group.
 pub(crate) fn is_alias(resource: &ResourceInfo) -> bool {
     resource.group == "events.k8s.io"
 }
 
-/// Whether objects are answered as they come: built-in ones as they are stored, custom ones as
-/// [`served`] makes them.
+/// Whether objects are returned without conversion: built-in ones as stored, custom ones as
+/// returned by [`served`].
 pub(crate) fn is_as_stored(resource: &ResourceInfo) -> bool {
     resource.is_custom() || (resource.version == resource.storage_version && !is_alias(resource))
 }
 
-/// From the stored version of a built-in kind to the requested one.
+/// Converts a built-in object from the stored to the requested version.
 pub(crate) fn from_storage(resource: &ResourceInfo, mut object: Value) -> Value {
     if is_alias(resource) {
         rename(&mut object, EVENT_FIELDS, false);
-        // The core group prints these even if they are empty.
+        // The core group prints these fields even if they are empty.
         if let Some(fields) = object.as_object_mut() {
             fields.retain(|key, value| {
                 !matches!(key.as_str(), "reportingController" | "reportingInstance") || value != ""
@@ -55,7 +54,7 @@ pub(crate) fn from_storage(resource: &ResourceInfo, mut object: Value) -> Value 
     object
 }
 
-/// From the requested version to the stored one.
+/// Converts from the requested version to the stored one.
 pub(crate) async fn to_storage(
     inner: &Inner,
     resource: &ResourceInfo,
@@ -81,7 +80,7 @@ pub(crate) async fn to_storage(
     Ok(object)
 }
 
-/// The form that cells of tables are computed from: the stored one, as upstream has only one.
+/// The form from which table cells are computed: always the stored one, as in upstream.
 pub(crate) fn printed_form<'a>(resource: &ResourceInfo, object: &'a Value) -> Cow<'a, Value> {
     if !is_old_autoscaler(resource) {
         return Cow::Borrowed(object);
@@ -105,7 +104,7 @@ pub(crate) fn set_type(object: &mut Value, kind: &str, api_version: &str) {
     {
         match first_two {
             [Some("kind"), Some("apiVersion")] => return,
-            // The usual order of people.
+            // The usual order in manifests.
             [Some("apiVersion"), Some("kind")] => {
                 fields.shift_insert(0, "kind".to_owned(), kind.into());
                 return;

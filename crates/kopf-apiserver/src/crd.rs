@@ -1,7 +1,7 @@
-//! Custom resource definitions: from a CRD object to served resources and back.
+//! Custom resource definitions: converts CRD objects to served resources.
 //!
-//! Runs synchronously after every write of a CRD, so that an accepted CRD is served before its
-//! creator gets an answer. Refuses to know HTTP; schemas are compiled in `schema`.
+//! Runs synchronously after every write of a CRD, so that a CRD is served before its creator gets a
+//! response. Independent of HTTP; `schema` compiles the schemas.
 
 mod lifecycle;
 pub(crate) mod names;
@@ -15,5 +15,5 @@ pub(crate) use served::{has_condition, refresh};
 
 /// The table of CRDs.
 pub(crate) const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
-/// The finalizer that holds a CRD until its objects are gone.
+/// The finalizer that keeps a CRD until its objects are gone.
 pub(crate) const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";

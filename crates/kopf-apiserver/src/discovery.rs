@@ -1,4 +1,4 @@
-//! What the server tells about itself: groups, versions, resources, its own version.
+//! Discovery: groups, versions, resources and the server's own version.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use crate::registry::{Group, GroupText, Registry};
 use crate::resource::{ResourceInfo, join_api_version};
 
-/// The reported version of Kubernetes.
+/// The reported major version of Kubernetes.
 pub(crate) const MAJOR: &str = "1";
 /// The reported minor version.
 pub(crate) const MINOR: &str = "33";
@@ -39,7 +39,7 @@ fn platform_architecture() -> &'static str {
     }
 }
 
-/// `/`: the paths that exist.
+/// `/`: the list of paths.
 pub(crate) fn paths(registry: &Registry) -> Value {
     let mut paths: Vec<String> = ["/.well-known/openid-configuration", "/api", "/api/v1", "/apis"]
         .map(str::to_owned)
@@ -167,8 +167,8 @@ fn resource_entry(resource: &ResourceInfo) -> Value {
 
 /// The verbs of a resource as discovery lists them.
 ///
-/// While its definition is terminating, a real server lists no writes of the resource itself,
-/// although it refuses creations only; its subresources keep their verbs.
+/// While its definition is terminating, a real server lists no write verbs for the resource itself,
+/// although it rejects only creations; its subresources keep their verbs.
 fn listed_verbs(resource: &ResourceInfo) -> Vec<&str> {
     let is_terminating = resource.custom.as_ref().is_some_and(|custom| custom.terminating);
     let is_listed = |verb: &&str| !is_terminating || !["create", "patch", "update"].contains(verb);
@@ -187,11 +187,11 @@ pub(crate) struct Aggregated {
     pub(crate) body: Bytes,
     /// Its media type.
     pub(crate) content_type: String,
-    /// Its entity tag, quotes included.
+    /// Its entity tag, including quotes.
     pub(crate) etag: String,
 }
 
-/// The version of aggregated discovery that an `Accept` header asks for first, if any.
+/// The first version of aggregated discovery in an `Accept` header, if any.
 pub(crate) fn aggregated_version(accept: &str) -> Option<&'static str> {
     accept.split(',').find_map(|clause| {
         let asks = clause.contains("g=apidiscovery.k8s.io")

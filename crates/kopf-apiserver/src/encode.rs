@@ -1,6 +1,6 @@
-//! Stored objects to answers: versions, shapes, syntax.
+//! Encodes stored objects as responses: versions, shapes, syntax.
 //!
-//! Uses cached encodings wherever the client wants plain JSON in the stored version.
+//! Uses stored encodings if the client wants plain JSON in the stored version.
 
 mod rows;
 mod yaml;
@@ -15,44 +15,44 @@ use crate::negotiate::{Representation, Shape, Syntax};
 use crate::resource::{ResourceInfo, join_api_version};
 use crate::table;
 
-/// How answers of one request are encoded.
+/// How the responses of one request are encoded.
 #[derive(Clone)]
 pub(crate) struct Encoder {
     /// The resource in the requested version.
     pub(crate) resource: std::sync::Arc<ResourceInfo>,
-    /// What the client wants.
+    /// The representation that the client wants.
     pub(crate) representation: Representation,
-    /// `None`, `Metadata` or `Object`: what rows of a table carry.
+    /// `None`, `Metadata` or `Object`: what the rows of a table contain.
     pub(crate) include_object: String,
-    /// The present moment, for ages in tables.
+    /// The current time, for ages in tables.
     pub(crate) now: Timestamp,
-    // Set by the first event of a watch, read by the next: columns are sent once per watch.
-    // Shared by clones, which all belong to one answer.
+    // Set by the first event of a watch and read by the next ones: columns are sent once per watch.
+    // Shared by clones, which all belong to one response.
     pub(crate) columns_sent: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
 
-/// What a list answer says besides its items.
+/// The metadata of a list response.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ListMeta {
     /// The version of the snapshot.
     pub(crate) resource_version: u64,
     /// Where the next page starts.
     pub(crate) continue_token: String,
-    /// How many items are left, if known.
+    /// The number of remaining items, if known.
     pub(crate) remaining: Option<u64>,
-    /// The share that was asked for.
+    /// The requested shards.
     pub(crate) shards: Option<String>,
 }
 
 impl Encoder {
-    /// Whether stored bytes can be sent as they are.
+    /// Whether stored encodings can be sent unchanged.
     pub(crate) fn sends_stored_bytes(&self) -> bool {
         self.representation.is_plain_json() && self.has_stored_version()
     }
 
-    /// Whether parts of stored bytes can be sent as they are.
+    /// Whether parts of stored encodings can be sent unchanged.
     fn repeats_stored_bytes(&self) -> bool {
-        // Rows of daemon sets differ from what is stored.
+        // Rows of daemon sets differ from the stored form.
         matches!(self.representation.syntax, Syntax::Json)
             && self.has_stored_version()
             && !self.is_daemon_set()
@@ -133,7 +133,7 @@ impl Encoder {
                     "kind": "PartialObjectMetadataList",
                     "apiVersion": join_api_version("meta.k8s.io", version),
                     "metadata": list_meta,
-                    // A list that nothing was appended to has no items in Go, not even none.
+                    // In Go, a list to which nothing was appended is nil, not empty.
                     "items": if items.is_empty() { Value::Null } else { items.into() },
                 })
             }
@@ -173,7 +173,7 @@ impl Encoder {
         text.freeze()
     }
 
-    /// Whether a list is better encoded while it is sent: its client may never read it.
+    /// Whether a list should be encoded while it is sent: the client may never read all of it.
     pub(crate) fn is_large(&self, items: &[std::sync::Arc<Stored>]) -> bool {
         let mut sizes = items.iter().map(|stored| stored.encoded().len());
         self.sends_stored_bytes()
@@ -182,7 +182,7 @@ impl Encoder {
                 .is_none()
     }
 
-    /// The parts of a list of stored objects, each made when it is due.
+    /// The parts of a list of stored objects, each encoded on demand.
     pub(crate) fn list_stream(
         &self,
         items: Vec<std::sync::Arc<Stored>>,
@@ -217,12 +217,12 @@ impl Encoder {
         head
     }
 
-    /// How much of a stored encoding is not repeated in a list.
+    /// The length of the prefix of a stored encoding that list items omit.
     fn skipped_of_items(&self) -> usize {
         if self.resource.is_custom() { 0 } else { self.type_prefix_length() }
     }
 
-    /// The length of `{"kind":"K","apiVersion":"V",`, with which every stored encoding starts.
+    /// The length of `{"kind":"K","apiVersion":"V",`, the prefix of every stored encoding.
     fn type_prefix_length(&self) -> usize {
         const PUNCTUATION: usize = "{\"kind\":\"\",\"apiVersion\":\"\",".len();
         PUNCTUATION + self.resource.kind.len() + self.resource.api_version().len()
@@ -341,10 +341,10 @@ impl Encoder {
     }
 }
 
-/// Where the published form of a DaemonSet keeps a number that the internal form has as a field.
+/// The annotation of a published DaemonSet for a number that is a field in the internal form.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Rows of tables are made of the internal form, which has no such annotation.
+/// Table rows are computed from the internal form, which does not have this annotation.
 fn forget_template_generation(object: &mut Value) {
     let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
     let is_last = annotations.is_some_and(|annotations| {
@@ -355,7 +355,7 @@ fn forget_template_generation(object: &mut Value) {
     }
 }
 
-/// Tables say where to go on only if there is more.
+/// Tables have a continue token only if there is more.
 fn drop_empty_continue(list_meta: &mut Value) {
     if list_meta["continue"] == "" {
         list_meta.as_object_mut().and_then(|fields| fields.shift_remove("continue"));
@@ -386,7 +386,7 @@ pub(crate) fn encode_value(value: &Value, syntax: Syntax) -> Bytes {
 
 /// Lists with more bytes than this are encoded while they are sent.
 const LARGE_LIST_BYTES: usize = 1 << 20;
-/// How much of such a list is encoded at once.
+/// How much of such a list is encoded at a time.
 const LIST_PART_BYTES: usize = 64 << 10;
 const LIST_END: &[u8] = b"]}";
 

@@ -1,7 +1,7 @@
-//! Failures on request: what can go wrong between a client and a server, chosen by a test.
+//! Fault injection: tests choose what goes wrong between a client and a server.
 //!
-//! Owns the rules and what they do to watch streams. The pipeline asks once per request, after
-//! authorization.
+//! Responsible for the rules and their effects on watch streams. The pipeline checks them once per
+//! request, after authorization.
 
 mod disturb;
 
@@ -19,25 +19,25 @@ use crate::request::RequestInfo;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Trouble {
-    /// The request fails with this answer.
+    /// The request fails with this status.
     Status(StatusError),
-    /// The answer takes this much longer.
+    /// The response is delayed by this much.
     Latency(Duration),
-    /// The asked-for resourceVersion is too old: 410, or an ERROR event on watches.
+    /// The requested resourceVersion is too old: 410, or an ERROR event on watches.
     Expired,
-    /// A watch ends after this many events, without a word.
+    /// A watch ends after this many events without an error.
     DropWatch(usize),
-    /// A watch goes silent after this many events, but stays open.
+    /// A watch sends nothing after this many events, but stays open.
     FreezeWatch(usize),
     /// A watch sends every event twice.
     DuplicateEvents,
-    /// A watch sends every event this much later.
+    /// A watch delays every event by this much.
     DelayEvents(Duration),
-    /// A watch swaps neighbouring events.
+    /// A watch swaps adjacent events.
     ReorderEvents,
 }
 
-/// A rule: which requests get into which trouble, and how often.
+/// A rule: which requests fail, in which way, and how often.
 ///
 /// ```
 /// use kopf_apiserver::{Fault, RequestMatcher, Server, StatusError, Trouble, Verb};
@@ -56,7 +56,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// Trouble for every matching request.
+    /// A fault for every matching request.
     pub fn new(matcher: RequestMatcher, trouble: Trouble) -> Self {
         Self { matcher, trouble, skip: 0, left: None }
     }
@@ -75,7 +75,7 @@ impl Fault {
         self
     }
 
-    /// Whether the rule strikes this time; counts as a side effect.
+    /// Whether the rule applies this time; also counts the request.
     fn strikes(&mut self, info: &RequestInfo, user: &str) -> bool {
         if !self.matcher.matches(info, user) {
             return false;
@@ -98,7 +98,7 @@ impl Fault {
 /// The fault rules of one server.
 #[derive(Default)]
 pub(crate) struct Faults {
-    // Written by tests and, for counting, by requests; empty in all other lives.
+    // Changed by tests and, for counting, by requests; empty in production.
     rules: Mutex<Vec<Fault>>,
 }
 
@@ -116,7 +116,7 @@ impl Faults {
         Self { rules: Mutex::new(self.rules.lock().clone()) }
     }
 
-    /// Everything that goes wrong with this request.
+    /// All faults for this request.
     pub(crate) fn strike(&self, info: &RequestInfo, user: &str) -> Vec<Trouble> {
         let mut rules = self.rules.lock();
         if rules.is_empty() {

@@ -1,7 +1,7 @@
 //! An embedded Kubernetes API server with built-in controllers: no etcd, no Go, no cluster.
 //!
-//! One request pipeline behind two doors: [`Server::service`] is an in-process `tower` service that
-//! `kube::Client` accepts, [`Server::listen`] opens a TLS or plain listener for any other client.
+//! One request pipeline with two entry points: [`Server::service`] is an in-process `tower` service
+//! for `kube::Client`, and [`Server::listen`] opens a TLS or plain listener for any other client.
 
 mod admission;
 mod answer;

@@ -1,6 +1,6 @@
-//! How much one server gives to its clients: connections, time, bytes, requests at once.
+//! Resource limits for clients: connections, time, bytes, concurrent requests.
 //!
-//! The settings, and the counters that all doors of a server share.
+//! The settings, and the counters that all listeners of a server share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,31 +9,31 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::StatusError;
 
-/// How much a server gives to its clients over the network.
+/// The limits of a server for its network clients.
 #[derive(Debug, Clone, Copy)]
 pub struct ServingLimits {
-    /// Connections of one listener at the same time; further clients wait to be accepted.
+    /// Concurrent connections of one listener; further clients wait to be accepted.
     pub connections_max: usize,
     /// How long a client may take for the TLS handshake.
     pub handshake_time_max: Duration,
-    /// How long a connection may be without a request, or a head of a request may take.
+    /// How long a connection may be idle, and how long the headers of a request may take.
     pub idle_time_max: Duration,
-    /// Requests of one HTTP/2 connection at the same time.
+    /// Concurrent requests of one HTTP/2 connection.
     pub streams_max: u32,
-    /// Requests of all connections at the same time, without watches; further ones get 429.
+    /// Concurrent requests of all connections, without watches; further ones get 429.
     pub requests_max: usize,
-    /// How long a request may take without the reading of its body; then it gets 504.
+    /// How long a request may take, without reading its body; then it gets 504.
     pub request_time_max: Duration,
     /// The largest body of a request.
     pub body_bytes_max: usize,
     /// How long the body of a request may take.
     pub body_time_max: Duration,
-    /// Bytes of all bodies that are read at the same time; further requests get 429.
+    /// Total bytes of bodies that are being read; further requests get 429.
     pub bodies_bytes_max: usize,
-    /// Bytes of all large answers that wait to be read; further requests get 429. Large lists in
-    /// JSON do not count, as they are encoded while they are read.
+    /// Total bytes of large responses that clients have not read yet; further requests get 429.
+    /// Large JSON lists do not count, since they are encoded while they are read.
     pub answers_bytes_max: usize,
-    /// How long an answer may stay unread; then its connection is closed.
+    /// How long a response may remain unread; then its connection is closed.
     pub unread_time_max: Duration,
 }
 
@@ -66,13 +66,13 @@ pub(crate) struct Serving {
 
 /// The unit in which bytes of bodies are counted.
 const UNIT: usize = 1024;
-/// Smaller answers are not counted.
+/// Smaller responses are not counted.
 const COUNTED_ANSWER_BYTES: usize = 64 << 10;
-/// When to try again after 429.
+/// The `Retry-After` of 429, in seconds.
 const RETRY_AFTER: u32 = 1;
 
 impl Serving {
-    /// Counters that start at nothing.
+    /// Creates counters that start at zero.
     pub(crate) fn new(limits: ServingLimits) -> Self {
         Self {
             limits,
@@ -82,7 +82,7 @@ impl Serving {
         }
     }
 
-    /// Room for an answer until it is read, if it is large.
+    /// Reserves space for a large response until it has been read.
     pub(crate) fn room_for_answer(
         &self,
         bytes: usize,
@@ -93,12 +93,12 @@ impl Serving {
         acquire(&self.answers, bytes).map(Some)
     }
 
-    /// The place of one request, until it is dropped.
+    /// Reserves a slot for one request until it is dropped.
     pub(crate) fn admit(&self) -> Result<OwnedSemaphorePermit, StatusError> {
         Arc::clone(&self.requests).try_acquire_owned().map_err(|_| too_many())
     }
 
-    /// Room for so many bytes of a body, until it is dropped.
+    /// Reserves space for this many bytes of a body until it is dropped.
     pub(crate) fn room(&self, bytes: usize) -> Result<OwnedSemaphorePermit, StatusError> {
         acquire(&self.bodies, bytes)
     }

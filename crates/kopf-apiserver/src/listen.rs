@@ -1,4 +1,4 @@
-//! The network door: a TLS (or plain) listener with HTTP/1.1 and HTTP/2.
+//! The network listener: TLS or plain, with HTTP/1.1 and HTTP/2.
 
 mod connection;
 
@@ -20,7 +20,7 @@ use crate::service::Service;
 
 use connection::{Activity, Switched, Tracked, Watched};
 
-/// Why a server does not listen.
+/// Why a server cannot listen.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
@@ -32,7 +32,7 @@ pub enum ListenError {
         /// The reason.
         source: std::io::Error,
     },
-    /// The certificates could not be made.
+    /// The certificates could not be generated.
     #[error("could not make a certificate for {address}")]
     Certificate {
         /// The address.
@@ -107,7 +107,7 @@ impl Listening {
         format!("{scheme}://{}", self.address)
     }
 
-    /// The certificate authority of the server, in PEM form; none without TLS.
+    /// The certificate authority of the server, in PEM form; `None` without TLS.
     pub fn ca_pem(&self) -> Option<&str> {
         self.ca_pem.as_deref()
     }
@@ -137,11 +137,11 @@ impl Listening {
         )
     }
 
-    /// Stops listening, ends every connection and waits until that is done.
+    /// Stops listening, closes every connection and waits until they have ended.
     pub async fn shutdown(mut self) {
         self.stop.cancel();
         if let Some(task) = self.task.take() {
-            // A panic in the accept loop has nothing more to stop.
+            // If the accept loop panicked, there is nothing left to stop.
             let _ = task.await;
         }
     }
@@ -163,7 +163,7 @@ async fn serve(
     let serving = service.serving();
     let places = Arc::new(Semaphore::new(serving.limits.connections_max));
     loop {
-        // Before the next client is accepted: those that find no place wait in the system's queue.
+        // Acquired before accepting: clients beyond the limit wait in the system's queue.
         let next = async {
             let place = Arc::clone(&places).acquire_owned().await;
             (place, listener.accept().await)
@@ -183,7 +183,7 @@ async fn serve(
                     });
                 }
                 Err(error) => {
-                    // Usually too many open files: give connections time to end.
+                    // Usually too many open files: wait for connections to end.
                     tracing::warn!(%error, "could not accept a connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }

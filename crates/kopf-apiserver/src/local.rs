@@ -1,7 +1,7 @@
-//! A client inside the process: the same pipeline as HTTP requests, without encoding.
+//! An in-process client: the same pipeline as HTTP requests, without encoding.
 //!
-//! Controllers use it, each with its own user and field manager. Objects come
-//! back in their storage version. Resources are named by table: `pods`, `deployments.apps`.
+//! Used by controllers, each with its own user and field manager. Objects are returned in their
+//! storage version. Resources are named by table: `pods`, `deployments.apps`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::state::Inner;
 use crate::store::Snapshot;
 use crate::{StatusError, Stored, User, authorize};
 
-/// A client inside the process.
+/// An in-process client.
 #[derive(Clone)]
 pub struct LocalClient {
     inner: Arc<Inner>,
@@ -34,7 +34,7 @@ pub enum Patch {
     Merge(Value),
     /// Strategic merge patch.
     Strategic(Value),
-    /// Server-side apply; the flag takes over fields of other managers.
+    /// Server-side apply; the flag is `force`, which takes over fields of other managers.
     Apply(Value, bool),
 }
 
@@ -71,9 +71,9 @@ pub struct DeleteOptions {
     pub propagation_policy: String,
     /// The grace period.
     pub grace_period_seconds: Option<i64>,
-    /// Only delete the object with this uid.
+    /// Deletes the object only if it has this uid.
     pub uid: Option<String>,
-    /// Only delete the object at this version.
+    /// Deletes the object only if it has this version.
     pub resource_version: Option<String>,
 }
 
@@ -88,12 +88,12 @@ impl LocalClient {
         Self::new(Arc::clone(&self.inner), user, manager)
     }
 
-    /// The present state of everything, for cheap reads.
+    /// The current snapshot of the store, for cheap reads.
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.inner.store.snapshot()
     }
 
-    /// Tells the version of the newest snapshot, whenever it changes.
+    /// Watches the version of the newest snapshot.
     pub(crate) fn newest_version(&self) -> tokio::sync::watch::Receiver<u64> {
         self.inner.store.newest()
     }
@@ -151,7 +151,7 @@ impl LocalClient {
         rest::update(&mut call, object).await.map(|(stored, _)| stored)
     }
 
-    /// Gives a pod the node that a Binding names.
+    /// Binds a pod to the node that a Binding names.
     pub(crate) async fn bind(
         &self,
         namespace: &str,

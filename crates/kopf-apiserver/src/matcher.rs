@@ -1,4 +1,4 @@
-//! Describes a set of requests; used by fault rules and by the request log.
+//! Describes a set of requests; used by fault rules and the request log.
 
 use crate::request::{RequestInfo, Verb};
 use crate::status_error::qualified;

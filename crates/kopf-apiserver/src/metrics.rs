@@ -1,4 +1,4 @@
-//! What `/metrics` tells, under upstream's names: requests, their durations, stored objects.
+//! `/metrics`, with upstream's names: requests, their durations, stored objects.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,15 +10,15 @@ use crate::Verb;
 use crate::request::RequestInfo;
 use crate::store::Snapshot;
 
-/// Upper ends of the buckets of durations, in seconds.
+/// Upper bounds of the duration buckets, in seconds.
 const BUCKETS: [f64; 12] = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 6.0, 15.0, 60.0];
-/// Further series are not kept: clients choose the names of resources.
+/// Further series are dropped, since clients choose the names of resources.
 const SERIES_MAX: usize = 10_000;
 
 /// Counters of one server.
 #[derive(Default)]
 pub(crate) struct Metrics {
-    // Held for one addition, or while the page is made.
+    // Locked for one addition, or while the page is generated.
     state: Mutex<State>,
 }
 
@@ -82,7 +82,7 @@ impl Labels {
 }
 
 impl Metrics {
-    /// Counts an answered request; resources that do not exist are not told apart.
+    /// Counts an answered request; all nonexistent resources are counted together.
     pub(crate) fn count(&self, info: &RequestInfo, code: u16, duration: Duration) {
         let mut labels = Labels::of(info);
         let mut state = self.state.lock();
@@ -104,7 +104,7 @@ impl Metrics {
     /// The page, in the text format of Prometheus.
     pub(crate) fn page(&self, snapshot: &Snapshot) -> String {
         let mut page = String::new();
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = self.write(&mut page, snapshot);
         page
     }

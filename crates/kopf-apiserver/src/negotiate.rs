@@ -1,10 +1,10 @@
-//! Which representation a client wants, from its `Accept` header.
+//! Determines the representation that a client wants from its `Accept` header.
 //!
-//! Pure. Answers are JSON or YAML; an object may be turned into a `Table` or into its metadata.
+//! Pure. Responses are JSON or YAML; an object may be converted to a `Table` or to its metadata.
 
 use crate::StatusError;
 
-/// The syntax of an answer.
+/// The syntax of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Syntax {
     /// JSON.
@@ -14,15 +14,15 @@ pub(crate) enum Syntax {
     Yaml,
 }
 
-/// What objects are turned into.
+/// The shape of objects in a response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum Shape {
     /// The object itself.
     #[default]
     Object,
-    /// Rows; the text is the version of `meta.k8s.io`.
+    /// A table; the string is the version of `meta.k8s.io`.
     Table(String),
-    /// `PartialObjectMetadata`; the text is the version of `meta.k8s.io`.
+    /// `PartialObjectMetadata`; the string is the version of `meta.k8s.io`.
     Metadata(String),
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Representation {
 }
 
 impl Representation {
-    /// The `Content-Type` of the answer.
+    /// The `Content-Type` of the response.
     pub(crate) fn content_type(&self) -> &'static str {
         match self.syntax {
             Syntax::Json => "application/json",
@@ -44,7 +44,7 @@ impl Representation {
         }
     }
 
-    /// Whether cached JSON can be sent as it is.
+    /// Whether cached JSON can be sent unchanged.
     pub(crate) fn is_plain_json(&self) -> bool {
         self.syntax == Syntax::Json && self.shape == Shape::Object
     }
@@ -81,7 +81,7 @@ fn transformation_refused() -> StatusError {
     )
 }
 
-/// Picks the clause with the highest quality that can be served; the first one of equals.
+/// Picks the supported clause with the highest quality; the first one if several are equal.
 pub(crate) fn negotiate(accept: &str) -> Result<Representation, StatusError> {
     if accept.trim().is_empty() {
         return Ok(Representation::default());
@@ -147,7 +147,7 @@ fn serve_clause(clause: &str) -> Option<Representation> {
 
 #[cfg(test)]
 mod tests {
-    //! Claims about negotiation.
+    //! Tests for negotiation.
     use super::{Shape, Syntax, negotiate};
 
     #[test]

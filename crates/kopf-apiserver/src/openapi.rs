@@ -1,8 +1,8 @@
 //! The OpenAPI documents that clients download.
 //!
-//! Built-in group versions are published as upstream publishes them, from the committed pack;
-//! custom ones are made from their schemas. `/openapi/v2` exists for kubectl before 1.29: as
-//! protobuf it lists only the PATCH operations, which is all that those look at.
+//! Built-in group versions are published exactly as in upstream, from the committed pack; custom
+//! ones are generated from their schemas. `/openapi/v2` exists for kubectl before 1.29: as protobuf
+//! it lists only the PATCH operations, which is all that those versions read.
 
 mod custom;
 mod gnostic;
@@ -34,7 +34,7 @@ impl Document {
     }
 }
 
-/// Answers `/openapi/...`; none means 404.
+/// Answers `/openapi/...`; `None` means 404.
 pub(crate) fn document(
     path: &str,
     accept: &str,
@@ -62,7 +62,7 @@ pub(crate) fn document(
     }
 }
 
-/// `/openapi/v3`: where the documents of the group versions are.
+/// `/openapi/v3`: the addresses of the documents of the group versions.
 fn index(resources: &[std::sync::Arc<ResourceInfo>]) -> Value {
     let mut entries: Vec<(String, String)> = published::group_versions()
         .filter_map(|name| Some((name.to_owned(), published::hash_of(name)?)))
@@ -84,7 +84,7 @@ fn serialize(document: &Value) -> Bytes {
     serde_json::to_vec(document).expect("a JSON value can be written").into()
 }
 
-/// The hash that entity tags and document addresses carry.
+/// The hash in entity tags and document addresses.
 fn hash(parts: &[&[u8]]) -> String {
     let mut digest = Sha512::new();
     parts.iter().for_each(|part| digest.update(part));

@@ -1,13 +1,14 @@
-//! From a URL path to what it means.
+//! Parses URL paths.
 //!
-//! Pure. Knows the shape of Kubernetes paths; asks the registry only which groups exist.
+//! Pure. Knows the structure of Kubernetes paths; uses the registry only to check which groups
+//! exist.
 
 use http::Method;
 
 use crate::registry::Registry;
 use crate::request::{RequestInfo, Verb};
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
     /// `/`: the list of paths.
@@ -30,7 +31,7 @@ pub(crate) enum Route {
     Group(String),
     /// `/api/v1` or `/apis/GROUP/VERSION`.
     Resources(String, String),
-    /// Anything about objects.
+    /// A resource request.
     Objects(RequestInfo),
     /// A version of a built-in group that is not served.
     UnknownVersion,
@@ -39,7 +40,7 @@ pub(crate) enum Route {
 }
 
 impl Route {
-    /// Whether there is nothing to do but to read; other methods are refused.
+    /// Whether the target is read-only; other methods are rejected.
     pub(crate) fn is_only_read(&self) -> bool {
         match self {
             Self::Version | Self::OpenId | Self::CoreVersions | Self::Resources(..) => true,
@@ -57,11 +58,11 @@ impl Route {
     }
 }
 
-/// Parts of the health that have paths of their own.
+/// Health checks that have their own paths.
 pub(crate) const HEALTH_CHECKS: [&str; 6] =
     ["ping", "log", "etcd", "etcd-readiness", "informer-sync", "shutdown"];
 
-/// The meaning of a path for a method; `watching` tells whether `?watch` asks for a stream.
+/// The target of a path for a method; `watching` is whether `?watch` requests a stream.
 pub(crate) fn route(method: &Method, path: &str, watching: bool, registry: &Registry) -> Route {
     if path.starts_with("/api") && path.contains("//") {
         return Route::UnknownVersion;
@@ -141,7 +142,7 @@ fn objects(
     info.name = segments.next().map(|text| (*text).to_owned()).unwrap_or_default();
     info.subresource = segments.map(|text| (*text).to_owned()).collect::<Vec<String>>().join("/");
     if info.resource == "namespaces" && info.namespace.is_empty() && group.is_empty() {
-        // Authorization and admission see a namespace as living in itself.
+        // Authorization and admission treat a namespace as being in itself.
         info.namespace.clone_from(&info.name);
     }
     info.verb = verb(method, &info, watching, legacy_watch);

@@ -1,8 +1,8 @@
-//! A world that survives: every change is on disk before anybody sees it.
+//! Persistence: every change is on disk before it becomes visible.
 //!
-//! Owns the store file in a data directory: making it, opening it, and the errors of both. The
-//! database in it is the business of `archive`, writing to it that of `journal`. Refuses to know
-//! what objects mean.
+//! Responsible for the store file in a data directory: creating it, opening it, and the errors of
+//! both. `archive` manages the database in it, `journal` writes to it. Does not know what objects
+//! mean.
 
 mod archive;
 #[cfg(test)]
@@ -33,7 +33,7 @@ const NEW_FILE: &str = "world.redb.new";
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataDirError {
-    /// The directory cannot be made or entered.
+    /// The directory cannot be created or accessed.
     #[error("could not use the data directory {}", path.display())]
     Directory {
         /// The directory.
@@ -41,7 +41,7 @@ pub enum DataDirError {
         /// The reason.
         source: std::io::Error,
     },
-    /// The file is locked, broken or not ours.
+    /// The file is locked, damaged or not a store file.
     #[error("could not open {}", path.display())]
     Open {
         /// The file.
@@ -49,12 +49,12 @@ pub enum DataDirError {
         /// The reason.
         source: Box<redb::Error>,
     },
-    /// The file is empty, or gone while the rest of the directory is there.
+    /// The file is empty, or missing while the rest of the directory exists.
     #[error("{} is {problem}: restore it, or remove the whole data directory to start anew", path.display())]
     Lost {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with the file.
         problem: &'static str,
     },
     /// The file was written by another version of this server.
@@ -85,9 +85,9 @@ pub enum DataDirError {
     },
 }
 
-/// Reads the world in a directory; none if there is none yet.
+/// Reads the store in a directory; `None` if there is none yet.
 ///
-/// `is_used` tells whether other files show that there has been a world.
+/// `is_used` is whether other files show that there was a store.
 pub(crate) fn open(
     directory: &Path,
     is_used: bool,
@@ -109,7 +109,7 @@ pub(crate) fn open(
     Archive::open(disk).map(Some).map_err(|error| unreadable(path, error))
 }
 
-/// Makes the file with a world in it, complete or not at all.
+/// Creates the file from a snapshot, atomically.
 pub(crate) fn create(directory: &Path, snapshot: &Snapshot) -> Result<Archive, DataDirError> {
     let (path, new) = (directory.join(FILE), directory.join(NEW_FILE));
     let disk = Disk::open(&new, true).map_err(|error| broken(&new, error))?;
@@ -120,13 +120,13 @@ pub(crate) fn create(directory: &Path, snapshot: &Snapshot) -> Result<Archive, D
     Ok(archive)
 }
 
-/// Makes a world on another disk than a file.
+/// Creates a store on a disk that is not a file.
 #[cfg(test)]
 pub(crate) fn create_on(disk: Disk, snapshot: &Snapshot) -> Result<Archive, DataDirError> {
     Archive::create(disk, snapshot).map_err(|error| broken(Path::new(FILE), error))
 }
 
-/// Reads the world on another disk than a file.
+/// Reads the store on a disk that is not a file.
 #[cfg(test)]
 pub(crate) fn open_on(disk: Disk) -> Result<(Archive, Restored), DataDirError> {
     Archive::open(disk).map_err(|error| unreadable(FILE.into(), error))

@@ -1,7 +1,7 @@
-//! One request from head to answer: the same for both doors.
+//! Processes a request from its headers to the response; the same for all transports.
 //!
-//! Order: authenticate, route, authorize, faults, options, decode, verb, encode. The verbs
-//! themselves live in `rest`.
+//! Order: authenticate, route, authorize, faults, options, decode, verb, encode. The verbs are in
+//! `rest`.
 
 mod objects;
 
@@ -44,7 +44,7 @@ pub(crate) async fn handle(
     response
 }
 
-/// Answers a request that was refused before its body was read.
+/// Answers a request that was rejected before its body was read.
 pub(crate) fn refuse(inner: &Inner, request: &Request, error: &StatusError) -> Response<Body> {
     let response = error_response(error);
     if let Some(log) = &inner.audit {
@@ -55,14 +55,14 @@ pub(crate) fn refuse(inner: &Inner, request: &Request, error: &StatusError) -> R
     response
 }
 
-/// Refuses a request that its sender may not make, before its body is read.
+/// Rejects a request that its sender may not make, before its body is read.
 pub(crate) fn admit(
     inner: &Inner,
     fallback: &User,
     parts: &http::request::Parts,
 ) -> Result<(), StatusError> {
     let user = inner.authenticator.authenticate(&parts.headers, fallback, inner.present())?;
-    // Impersonated users are judged once the body is read.
+    // Impersonated users are authorized after the body is read.
     if inner.allows_all
         || authn::impersonation(&parts.headers).is_some()
         || authn::impersonation_without_user(&parts.headers).is_some()
@@ -126,7 +126,7 @@ async fn run(
 const PLAIN_TEXT: &str = "text/plain; charset=utf-8";
 const METRICS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
 
-/// Whether a method does anything to objects.
+/// Whether a method has a verb.
 fn has_verb(method: &Method) -> bool {
     matches!(method.as_str(), "GET" | "POST" | "PUT" | "PATCH" | "DELETE")
 }
@@ -191,7 +191,7 @@ fn static_answer(
                 answer::document(&document, request.header("if-none-match"))
             }))
         }
-        // Tokens are signed with a secret, so there is no public key to publish.
+        // Tokens are signed with a shared secret, so there is no public key to publish.
         Route::OpenId if request.path.contains("jwks") => json(serde_json::json!({"keys": []})),
         Route::OpenId => json(discovery::openid_configuration(address)),
         Route::UnknownVersion => Err(StatusError::new(
@@ -204,7 +204,7 @@ fn static_answer(
     }
 }
 
-/// Whether the server works; a disk that fails makes it unhealthy, but not dead.
+/// Reports the health of the server; a failing disk makes it unhealthy, but not dead.
 fn health(inner: &Inner, request: &Request) -> Response<Body> {
     let path = request.path.trim_matches('/');
     let (endpoint, only) = path.split_once('/').unwrap_or((path, ""));
@@ -237,14 +237,14 @@ fn health(inner: &Inner, request: &Request) -> Response<Body> {
     text_response(StatusCode::OK, "ok")
 }
 
-/// Whether a client takes an OpenAPI document of a group version in a form that exists.
+/// Whether a client accepts an existing format of a group version's OpenAPI document.
 fn accepts_document(accept: &str) -> bool {
     let forms =
         ["application/json", "application/com.github.proto-openapi", "*/*", "application/*"];
     accept.is_empty() || forms.iter().any(|form| accept.contains(form))
 }
 
-/// An answer without a body.
+/// A response without a body.
 fn empty_page(status: StatusCode) -> Response<Body> {
     let mut response = text_response(status, "");
     response.headers_mut().remove(http::header::CONTENT_TYPE);

@@ -1,4 +1,4 @@
-//! Query strings: decoded pairs and the options that they carry.
+//! Query strings: decoded pairs and options.
 
 use std::borrow::Cow;
 
@@ -51,7 +51,7 @@ impl Query {
     }
 }
 
-/// Percent-decodes a path, where `+` is itself. Broken escapes are kept as they are.
+/// Percent-decodes a path, where `+` is literal. Invalid escapes are kept.
 pub(crate) fn decode_path(text: &str) -> Cow<'_, str> {
     percent_decode_str(text).decode_utf8_lossy()
 }
@@ -79,13 +79,13 @@ pub(crate) enum FieldValidation {
 /// The options of a write.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WriteOptions {
-    /// Go through everything, store nothing.
+    /// Whether to process the request without storing anything.
     pub(crate) dry_run: bool,
-    /// Who owns the written fields; empty means the user agent's name.
+    /// The owner of the written fields; empty means the user agent's name.
     pub(crate) field_manager: String,
-    /// What to do about unknown fields.
+    /// How to treat unknown fields.
     pub(crate) field_validation: FieldValidation,
-    /// Take over fields of other managers (apply only).
+    /// Whether to take over fields of other managers (apply only).
     pub(crate) force: Option<bool>,
 }
 

@@ -1,9 +1,9 @@
-//! Authorization: may this user do this?
+//! Authorization: decides whether a user may make a request.
 //!
-//! Owns the [`Authorizer`] trait, its permissive default and the role-based one. The pipeline asks
-//! before it reads a body; access and rules reviews ask as well, and so do writes of roles and
-//! bindings, whose writers must hold what they grant. Decisions look only at one snapshot of the
-//! store.
+//! Responsible for the [`Authorizer`] trait, its permissive default and the role-based
+//! implementation. Called by the pipeline before it reads a body, by access and rules reviews, and
+//! by writes of roles and bindings, whose writers must hold the rights that they grant. Decisions
+//! depend only on one snapshot of the store.
 
 mod bootstrap;
 mod escalation;
@@ -21,7 +21,7 @@ pub(crate) use escalation::{Write, check as check_escalation};
 pub(crate) use impersonation::impersonation_of;
 pub(crate) use rules::RoleBased;
 
-/// What a user may do in a namespace, as rules reviews report it.
+/// The rights of a user in a namespace, as reported by rules reviews.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Permissions {
     /// Rules about resources.
@@ -30,12 +30,12 @@ pub(crate) struct Permissions {
     pub(crate) path_rules: Vec<Value>,
 }
 
-/// Decides over requests, looking only at the state of the store.
+/// Authorizes requests, based only on the state of the store.
 pub(crate) trait Authorizer: Send + Sync {
-    /// The verdict for one request.
+    /// The decision for one request.
     fn authorize(&self, snapshot: &Snapshot, user: &User, attributes: &Attributes) -> Decision;
 
-    /// Everything that a user may do in a namespace.
+    /// All rights of a user in a namespace.
     fn permissions(&self, snapshot: &Snapshot, user: &User, namespace: &str) -> Permissions;
 }
 

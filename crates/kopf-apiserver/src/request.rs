@@ -1,4 +1,4 @@
-//! What a request asks for, independent of HTTP.
+//! The content of a resource request, independent of HTTP.
 //!
 //! Filled by `path` (HTTP) or by `LocalClient`; read by authorization, admission, faults, the
 //! request log and the REST code.
@@ -40,10 +40,10 @@ impl Verb {
     }
 }
 
-/// What one resource request is about.
+/// The attributes of a resource request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestInfo {
-    /// What is to be done.
+    /// The requested verb.
     pub verb: Verb,
     /// The API group, empty for the core group.
     pub group: String,

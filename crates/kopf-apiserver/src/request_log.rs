@@ -1,4 +1,4 @@
-//! Remembers the last requests about objects, so that tests can ask what a client did.
+//! Records the latest resource requests, so that tests can check what a client did.
 
 use std::collections::VecDeque;
 
@@ -8,34 +8,34 @@ use parking_lot::Mutex;
 use crate::matcher::RequestMatcher;
 use crate::request::RequestInfo;
 
-/// How many requests are remembered.
+/// How many requests are kept.
 const REQUESTS_MAX: usize = 4096;
-/// Longer bodies are cut.
+/// Longer bodies are truncated.
 const BODY_BYTES_MAX: usize = 64 << 10;
 
-/// One request that was answered.
+/// An answered request.
 #[derive(Debug, Clone)]
 pub struct LoggedRequest {
-    /// Counts all requests of the server, from 1.
+    /// The number of the request on this server, starting at 1.
     pub number: u64,
-    /// What was asked for.
+    /// The attributes of the request.
     pub info: RequestInfo,
-    /// Who asked.
+    /// The requesting user.
     pub user: String,
     /// The path with its query.
     pub path: String,
-    /// The media type of the body, which tells the type of a patch.
+    /// The media type of the body, which is the type of a patch.
     pub content_type: String,
-    /// The body, cut if it is very long.
+    /// The body, truncated if it is very long.
     pub body: Bytes,
-    /// The HTTP status of the answer.
+    /// The HTTP status of the response.
     pub status: u16,
 }
 
-/// The last requests of one server.
+/// The latest requests of one server.
 #[derive(Default)]
 pub(crate) struct RequestLog {
-    // Written once per request, read by tests; held for a push or a copy.
+    // Written once per request, read by tests; locked for a push or a copy.
     entries: Mutex<Entries>,
 }
 
@@ -46,9 +46,9 @@ struct Entries {
 }
 
 impl RequestLog {
-    /// Remembers a request; its number is assigned here.
+    /// Adds a request and assigns its number.
     pub(crate) fn push(&self, mut request: LoggedRequest) {
-        // A copy, since the body is a part of a larger buffer that its connection needs again.
+        // Copied, since the body is part of a larger buffer that its connection reuses.
         request.body =
             Bytes::copy_from_slice(&request.body[..request.body.len().min(BODY_BYTES_MAX)]);
         let mut entries = self.entries.lock();
@@ -60,7 +60,7 @@ impl RequestLog {
         entries.kept.push_back(request);
     }
 
-    /// The remembered requests that match, oldest first.
+    /// The recorded requests that match, oldest first.
     pub(crate) fn matching(&self, matcher: &RequestMatcher) -> Vec<LoggedRequest> {
         let entries = self.entries.lock();
         entries
@@ -71,7 +71,7 @@ impl RequestLog {
             .collect()
     }
 
-    /// Forgets everything but the count.
+    /// Removes all requests, but keeps the count.
     pub(crate) fn clear(&self) {
         self.entries.lock().kept.clear();
     }

@@ -1,7 +1,7 @@
-//! The verbs: what happens to objects, independent of HTTP.
+//! The verbs on objects, independent of HTTP.
 //!
-//! Both doors end here. A [`Call`] says who asks for what; the functions of the submodules do it
-//! and return stored objects, which `pipeline` encodes.
+//! Used by all transports. A [`Call`] describes the request; the functions of the submodules
+//! execute it and return stored objects, which `pipeline` encodes.
 
 mod admit;
 mod create;
@@ -41,15 +41,15 @@ pub(crate) use scale::{apply as apply_scale, read as read_scale, write as write_
 pub(crate) use update::{Change, Made, update, update_with};
 pub(crate) use watch::{WatchRequest, watch};
 
-/// One request on its way through the verbs.
+/// One request to be executed.
 pub(crate) struct Call {
     /// The server.
     pub(crate) inner: Arc<Inner>,
-    /// Who asks.
+    /// The requesting user.
     pub(crate) user: Arc<User>,
     /// The resource in the requested version.
     pub(crate) resource: Arc<ResourceInfo>,
-    /// What is asked for.
+    /// The attributes of the request.
     pub(crate) info: RequestInfo,
     /// Dry run, field manager, field validation, force.
     pub(crate) options: WriteOptions,
@@ -57,19 +57,20 @@ pub(crate) struct Call {
     pub(crate) default_manager: String,
     /// Whether managed fields are already up to date, as after an apply.
     pub(crate) tracked: bool,
-    /// Whether the server itself writes as a consequence of another write.
+    /// Whether the server itself makes this write as a consequence of another one.
     pub(crate) nested: bool,
-    /// Whether uid and creation time of the given object are kept, as when a world is loaded.
+    /// Whether the uid and the creation time of the given object are kept, as when a snapshot is
+    /// loaded.
     pub(crate) keeps_identity: bool,
-    /// The kind that the body of a custom resource names, if it is another one.
+    /// The kind in the body of a custom resource, if it is the wrong one.
     pub(crate) wrong_kind: Option<String>,
-    /// The body as sent, for messages that quote it.
+    /// The body as sent, for error messages that quote it.
     pub(crate) raw_body: bytes::Bytes,
     /// Warnings for the client.
     pub(crate) warnings: Vec<String>,
-    /// Notes for the audit log.
+    /// Annotations for the audit log.
     pub(crate) annotations: Vec<(String, String)>,
-    /// The last batch of changes that this call has seen before they were durable.
+    /// The last batch of changes that this call has read before it was durable.
     pub(crate) observed: Option<Arc<Batch>>,
 }
 
@@ -79,7 +80,7 @@ impl Call {
         if self.resource.namespaced { &self.info.namespace } else { "" }
     }
 
-    /// The present state of the object that the call names, if there is one.
+    /// The current state of the object that the call names, if it exists.
     fn find(&self) -> Option<Arc<Stored>> {
         self.inner.store.get(&self.resource.table, self.namespace(), &self.info.name)
     }
@@ -93,14 +94,14 @@ impl Call {
         found
     }
 
-    /// Notes that the outcome of this call depends on a batch.
+    /// Records that the outcome of this call depends on a batch.
     fn observe(&mut self, batch: Option<Arc<Batch>>) {
         if batch.is_some() {
             self.observed = Batch::later(self.observed.take(), batch);
         }
     }
 
-    /// Lets an outcome go on once everything that it rests on is durable.
+    /// Returns an outcome once everything that it depends on is durable.
     async fn confirm<T, E: From<StatusError>>(&mut self, outcome: Result<T, E>) -> Result<T, E> {
         if let Some(batch) = self.observed.take() {
             batch.wait().await.map_err(|reason| not_stored(&reason))?;
@@ -108,7 +109,7 @@ impl Call {
         outcome
     }
 
-    /// Commits a change and waits until it is published; none when another writer was faster.
+    /// Commits a change and waits until it is published; `None` if another writer was faster.
     async fn commit(&self, change: StoreChange) -> Result<Option<Arc<Stored>>, StatusError> {
         let committed = match self.inner.store.commit_after(change, self.observed.as_deref()) {
             Ok(committed) => committed,
@@ -121,7 +122,7 @@ impl Call {
         Ok(Some(committed.stored))
     }
 
-    /// Refuses roles and bindings that grant more than the user holds.
+    /// Rejects roles and bindings that grant more than the user holds.
     fn check_escalation(
         &self,
         path_name: &str,
@@ -142,7 +143,7 @@ impl Call {
         rbac::check_escalation(&*self.inner.authorizer, &self.inner.store, &write)
     }
 
-    /// The present state of the object that the call names, or a 404.
+    /// The current state of the object that the call names, or a 404.
     pub(crate) fn read(&self) -> Result<Arc<Stored>, StatusError> {
         self.find().ok_or_else(|| self.not_found())
     }
@@ -160,7 +161,7 @@ impl Call {
 
     /// 422 for an object of the resource.
     pub(crate) fn invalid(&self, name: &str, errors: &[crate::FieldError]) -> StatusError {
-        // An alias is judged as the kind behind it.
+        // An alias is validated as the kind behind it.
         let is_alias = crate::convert::is_alias(&self.resource);
         let group = if is_alias { "" } else { &self.resource.group };
         StatusError::invalid(group, &self.resource.kind, name, errors)
@@ -175,7 +176,7 @@ impl Call {
         }
     }
 
-    /// Who owns what this call writes.
+    /// The manager that owns the fields written by this call.
     pub(crate) fn field_manager<'a>(&'a self, api_version: &'a str, time: &'a str) -> Manager<'a> {
         Manager {
             name: self.manager(),
@@ -188,7 +189,7 @@ impl Call {
         }
     }
 
-    /// What strategies may look at.
+    /// The context for the kind's strategy.
     pub(crate) fn kind_context(&self) -> KindContext<'_> {
         KindContext {
             resource: &self.resource,
@@ -200,7 +201,7 @@ impl Call {
         }
     }
 
-    /// What a successful write entails for custom resource definitions.
+    /// Updates custom resource definitions after a successful write.
     pub(crate) async fn after_write(&self) {
         if !self.nested && !self.options.dry_run {
             definitions::after_write(&self.inner, &self.resource, &self.info.name).await;
@@ -238,7 +239,7 @@ impl Call {
         }
     }
 
-    /// A call about another object, made by the server itself.
+    /// A call for another object, made by the server itself.
     pub(crate) fn internal(
         inner: &Arc<Inner>,
         resource: &Arc<ResourceInfo>,
@@ -264,10 +265,10 @@ impl Call {
     }
 }
 
-/// How long clients should wait before they try again to write to a disk that failed.
+/// How long clients should wait before they retry a write to a failed disk.
 const DISK_RETRY_AFTER: u32 = 1;
 
-/// 503 for a write that could not be stored and that is not visible.
+/// 503 for a write that could not be stored and is not visible.
 fn not_stored(reason: &str) -> StatusError {
     let message = format!("the write was not stored and has no effect: {reason}");
     let mut error = StatusError::new(503, "ServiceUnavailable", message).about("", "", "");

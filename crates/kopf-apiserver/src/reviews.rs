@@ -1,4 +1,4 @@
-//! Requests that look like creations but only ask: access and token reviews.
+//! Requests that look like creations but only query: access and token reviews.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::rest::Call;
 use crate::tokens::AUDIENCE;
 use crate::{FieldError, FieldErrorReason, StatusError, User, apply, meta};
 
-/// The answer to a review, or none if the call is an ordinary creation.
+/// The response to a review; `None` if the call is an ordinary creation.
 pub(crate) fn answer(call: &Call, object: &Value) -> Result<Option<Value>, StatusError> {
     let mut review = object.clone();
     check(call, object)?;
@@ -23,7 +23,7 @@ pub(crate) fn answer(call: &Call, object: &Value) -> Result<Option<Value>, Statu
     };
     let now = meta::format_time(call.inner.clock.now());
     if call.resource.kind == "SelfSubjectReview" {
-        // Nothing of what was sent is repeated.
+        // The response does not repeat the metadata of the request.
         review["metadata"] = json!({});
     }
     let api_version = call.resource.api_version();
@@ -40,7 +40,7 @@ pub(crate) fn answer(call: &Call, object: &Value) -> Result<Option<Value>, Statu
         review["metadata"]["namespace"] = call.info.namespace.as_str().into();
     }
     if call.resource.kind == "SelfSubjectRulesReview" {
-        // The answer is a new object.
+        // The response is a new object.
         review["metadata"] = json!({ "creationTimestamp": null });
         review["spec"] = json!({});
     }
@@ -48,7 +48,7 @@ pub(crate) fn answer(call: &Call, object: &Value) -> Result<Option<Value>, Statu
     Ok(Some(review))
 }
 
-/// Refuses reviews that ask nothing, or two things at once, or have metadata.
+/// Rejects reviews that are empty, ask two things at once, or have metadata.
 fn check(call: &Call, object: &Value) -> Result<(), StatusError> {
     let kind = call.resource.kind.as_str();
     let spec = &object["spec"];
@@ -89,7 +89,7 @@ fn check(call: &Call, object: &Value) -> Result<(), StatusError> {
     if errors.is_empty() {
         return Ok(());
     }
-    // Upstream leaves the kind out of these.
+    // Upstream omits the kind here.
     Err(StatusError::invalid(&call.resource.group, "", "", &errors))
 }
 

@@ -1,4 +1,4 @@
-//! The handle that users hold: building, forking and what tests ask of a server.
+//! The public handle: building, forking and test functions of a server.
 
 mod bootstrap;
 mod builder;
@@ -26,7 +26,7 @@ use crate::{PodSelector, Stage, User};
 pub use builder::ServerBuilder;
 pub use manifests::LoadError;
 
-/// An embedded API server; clones are cheap and share the same world.
+/// An embedded API server; clones are cheap and share the same state.
 ///
 /// ```
 /// # async fn example() {
@@ -39,7 +39,7 @@ pub struct Server {
     inner: Arc<Inner>,
     // The controllers end with the last handle; they themselves hold only `inner`.
     controllers: Arc<OnceLock<controllers::Running>>,
-    // Which controllers run; none in a server without any.
+    // Which controllers run; `None` for a server without controllers.
     scope: Option<controllers::Scope>,
 }
 
@@ -49,7 +49,7 @@ impl Server {
         Self::builder().build()
     }
 
-    /// Settings to be changed before building.
+    /// Returns a builder with default settings.
     pub fn builder() -> ServerBuilder {
         ServerBuilder::default()
     }
@@ -62,7 +62,7 @@ impl Server {
         &self.inner
     }
 
-    /// Starts the controllers on the first request, when a runtime is certain to exist.
+    /// Starts the controllers on the first request, when a runtime certainly exists.
     pub(crate) fn start_controllers(&self) {
         if let Some(scope) = self.scope {
             self.controllers.get_or_init(|| {
@@ -77,9 +77,10 @@ impl Server {
         }
     }
 
-    /// A second server with the same world and its own future, in constant time.
+    /// Creates an independent server with the same state, in constant time.
     ///
-    /// Watches of the fork start at the present; its controllers start with its first request.
+    /// Watches of the fork start at its current version; its controllers start with its first
+    /// request.
     #[must_use]
     pub fn fork(&self) -> Self {
         let inner = &self.inner;
@@ -108,9 +109,9 @@ impl Server {
         Self::from_inner(forked, self.scope)
     }
 
-    /// The state, if the controllers are done with it and would do nothing about it if told again.
+    /// The state, if the controllers have completely handled it and would not act on it again.
     ///
-    /// Then those of a fork need not look at all that exists.
+    /// The controllers of a fork can then skip all existing objects.
     fn settled(&self, newest: Snapshot) -> Option<Snapshot> {
         let version = newest.resource_version();
         let is_settled = match self.controllers.get() {
@@ -120,22 +121,22 @@ impl Server {
         is_settled.then_some(newest)
     }
 
-    /// A client inside the process, with all rights.
+    /// An in-process client with all rights.
     pub fn local(&self) -> LocalClient {
         LocalClient::new(Arc::clone(&self.inner), User::admin(), "kopf-apiserver")
     }
 
-    /// The token with all rights that kubeconfigs carry.
+    /// The token with all rights, as used in kubeconfigs.
     pub fn admin_token(&self) -> &str {
         &self.inner.admin_token
     }
 
-    /// Lets a bearer token stand for a user.
+    /// Adds a bearer token for a user.
     pub fn add_token(&self, token: &str, user: User) {
         self.inner.authenticator.add(token, user);
     }
 
-    /// Forgets a bearer token: requests with it are answered with 401 from now on.
+    /// Removes a bearer token: further requests with it are answered with 401.
     pub fn remove_token(&self, token: &str) {
         self.inner.authenticator.remove(token);
     }
@@ -145,52 +146,52 @@ impl Server {
         self.inner.store.resource_version()
     }
 
-    /// Says who answers for a service that webhook configurations name.
+    /// Sets the target for a service that webhook configurations name.
     pub fn webhook_service(&self, namespace: &str, name: &str, target: WebhookTarget) {
         self.inner.webhooks.targets.add_service(namespace, name, target);
     }
 
-    /// Says who answers for a webhook URL (given without query) instead of its host.
+    /// Sets the target for a webhook URL (without its query), in place of its host.
     pub fn webhook_url(&self, url: &str, target: WebhookTarget) {
         self.inner.webhooks.targets.add_url(url, target);
     }
 
-    /// Forgets all history, so that older resourceVersions are expired.
+    /// Drops all history, so that older resourceVersions are expired.
     pub fn compact(&self) {
         self.inner.store.compact();
     }
 
-    /// Makes matching requests fail, wait or go wrong in other ways.
+    /// Adds a fault to matching requests.
     pub fn add_fault(&self, fault: Fault) {
         self.inner.faults.add(fault);
     }
 
-    /// Forgets every fault.
+    /// Removes all faults.
     pub fn clear_faults(&self) {
         self.inner.faults.clear();
     }
 
-    /// The last requests about objects that match, oldest first.
+    /// The latest resource requests that match, oldest first.
     pub fn requests(&self, matcher: &RequestMatcher) -> Vec<LoggedRequest> {
         self.inner.log.matching(matcher)
     }
 
-    /// Forgets the requests so far.
+    /// Clears the request log.
     pub fn clear_requests(&self) {
         self.inner.log.clear();
     }
 
-    /// Lets pods that match live through `stage`; later rules win over earlier ones.
+    /// Sets the stage of matching pods; later rules win over earlier ones.
     pub fn stage(&self, selector: PodSelector, stage: Stage) {
         self.inner.stages.add(selector, stage);
     }
 
-    /// Forgets the rules given to [`Server::stage`].
+    /// Removes the rules added with [`Server::stage`].
     pub fn clear_stages(&self) {
         self.inner.stages.clear();
     }
 
-    /// Resolves when every controller has dealt with everything that happened.
+    /// Resolves when every controller has handled all changes.
     pub async fn settle(&self) {
         self.start_controllers();
         if let Some(running) = self.controllers.get() {

@@ -1,4 +1,4 @@
-//! The in-process door: a `tower` service that any HTTP client library can be built on.
+//! The in-process transport: a `tower` service for any HTTP client library.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,23 +18,23 @@ use crate::query::Query;
 use crate::server::Server;
 use crate::{StatusError, User};
 
-/// Answers requests in the process, without sockets.
+/// Answers requests in-process, without sockets.
 ///
-/// `kube::Client::new(server.service(), "default")` makes a client of it.
+/// `kube::Client::new(server.service(), "default")` creates a client for it.
 #[derive(Clone)]
 pub struct Service {
     server: Server,
-    // Whom a request without credentials comes from.
+    // The identity of a request without credentials.
     fallback: Arc<User>,
 }
 
 impl Server {
-    /// The in-process door, for clients that act as an administrator.
+    /// The in-process service for clients that act as an administrator.
     pub fn service(&self) -> Service {
         self.service_as(User::admin())
     }
 
-    /// The in-process door, for clients that act as `user` unless they send a token.
+    /// The in-process service for clients that act as `user` unless they send a token.
     pub fn service_as(&self, user: User) -> Service {
         Service::new(self.clone(), user)
     }
@@ -85,7 +85,7 @@ where
     let serving = &server.inner().serving;
     let read = match body.is_end_stream() {
         true => Ok(Read::default()),
-        // A request that is not allowed is refused before its body is read.
+        // A request that is not allowed is rejected before its body is read.
         false => match pipeline::admit(server.inner(), fallback, &parts) {
             Ok(()) => read(body, serving).await,
             Err(error) => Err(error),
@@ -110,14 +110,14 @@ where
     }
 }
 
-/// A body, and the room that is taken for it.
+/// A body, and the space reserved for it.
 #[derive(Default)]
 struct Read {
     body: Bytes,
     room: Option<OwnedSemaphorePermit>,
 }
 
-/// Reads a body, in time and within its limits.
+/// Reads a body within its time and size limits.
 async fn read<B>(body: B, serving: &Serving) -> Result<Read, StatusError>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -125,7 +125,7 @@ where
 {
     let limit = serving.limits.body_bytes_max;
     let mut collecting = std::pin::pin!(collect(Limited::new(body, limit), serving));
-    // Most bodies are there already, and need no timer.
+    // Most bodies have already arrived and need no timer.
     if let Some(read) = collecting.as_mut().now_or_never() {
         return read;
     }

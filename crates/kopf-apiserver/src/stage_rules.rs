@@ -1,4 +1,4 @@
-//! The stage rules of one server, with a count of their changes that wakes the controllers.
+//! The stage rules of one server, with a change counter that wakes the controllers.
 
 use std::sync::Arc;
 
@@ -23,24 +23,24 @@ impl StageRules {
         Self { book, changes: watch::Sender::new(0) }
     }
 
-    /// Adds a rule that wins over all earlier ones.
+    /// Adds a rule that takes precedence over all earlier ones.
     pub(crate) fn add(&self, selector: PodSelector, stage: Stage) {
         self.book.add(selector, stage);
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Forgets all rules.
+    /// Removes all rules.
     pub(crate) fn clear(&self) {
         self.book.clear();
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Counts the changes of the rules.
+    /// Watches the number of changes to the rules.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// The same rules for another world.
+    /// A copy of the rules for another server.
     pub(crate) fn fork(&self) -> Arc<Self> {
         Arc::new(Self::of(self.book.fork()))
     }

@@ -1,4 +1,4 @@
-//! Everything that the requests of one server share.
+//! The state that the requests of one server share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -25,7 +25,7 @@ use crate::{StatusError, User};
 /// The compiled resources of each CRD, by uid and version of the CRD.
 pub(crate) type CustomResources = HashMap<String, (u64, Vec<Arc<ResourceInfo>>)>;
 
-/// Everything that requests share. Controllers hold this, never a [`Server`].
+/// The state that requests share. Controllers hold this, never a [`Server`].
 pub(crate) struct Inner {
     pub(crate) store: Arc<Store>,
     pub(crate) registry: ArcSwap<Registry>,
@@ -37,7 +37,7 @@ pub(crate) struct Inner {
     pub(crate) authorizer: Arc<dyn Authorizer>,
     pub(crate) authenticator: Arc<Authenticator>,
     pub(crate) allows_all: bool,
-    /// Whether there are mutating admission policies.
+    /// Whether mutating admission policies are enabled.
     pub(crate) mutating_policies: bool,
     pub(crate) stages: Arc<StageRules>,
     pub(crate) faults: Faults,
@@ -45,17 +45,17 @@ pub(crate) struct Inner {
     pub(crate) log: RequestLog,
     /// Counters for `/metrics`.
     pub(crate) metrics: Metrics,
-    /// Where requests are written down, if anywhere.
+    /// The audit log, if enabled.
     pub(crate) audit: Option<Arc<AuditLog>>,
     pub(crate) admin_token: String,
-    // Made when first needed, since keys take a while.
+    // Created on first use, since generating keys takes time.
     pub(crate) authority: Arc<OnceLock<Authority>>,
-    // What the controllers of the server that this was forked from were done with.
+    // The state that the controllers of the original server had completely handled before the fork.
     pub(crate) settled: Option<Snapshot>,
 }
 
 impl Inner {
-    /// The served resources right now.
+    /// The currently served resources.
     pub(crate) fn registry(&self) -> Arc<Registry> {
         self.registry.load_full()
     }
@@ -80,12 +80,12 @@ impl Inner {
         })
     }
 
-    /// The state of the world that tokens are judged by.
+    /// The server state that tokens are checked against.
     pub(crate) fn present(&self) -> Present<'_> {
         Present { store: &self.store, now: self.clock.now() }
     }
 
-    /// Whom the listener takes for a request without credentials.
+    /// The identity of a request without credentials on a listener.
     pub(crate) fn listener_identity(&self) -> User {
         if self.allows_all { User::admin() } else { User::anonymous() }
     }

@@ -1,11 +1,11 @@
-//! The state of the server: every object, every recent change, one version counter.
+//! The state of the server: all objects, recent changes, one version counter.
 //!
 //! Readers take the current [`Snapshot`] or one object of it. Writers go through [`Store::commit`],
 //! one at a time: compare, assign the next resourceVersion, publish, append to the table's ring.
-//! With a disk behind it (see `pending`), a change is only accepted by a commit, and published once
-//! it is durable. Writers compare with what is accepted, readers see what is published.
-//! The state is changed in place unless somebody holds a snapshot of it, so nobody should for long.
-//! Refuses to know about verbs, schemas and HTTP.
+//! With a disk behind it (see `pending`), a commit only accepts a change, and the change is
+//! published once it is durable. Writers compare with the accepted state, readers see the published
+//! state. The state is changed in place unless a snapshot of it is in use, so snapshots should be
+//! held only briefly. Does not know about verbs, schemas or HTTP.
 
 mod difference;
 mod durable;
@@ -30,7 +30,7 @@ use crate::Stored;
 use crate::apply::ManagedFields;
 use crate::stored::{Draft, Packed};
 
-/// How much the store remembers besides the present state.
+/// How much the store keeps besides the current state.
 #[derive(Debug, Clone, Copy)]
 pub struct StoreLimits {
     /// Events per resource that watchers can resume from.
@@ -41,7 +41,7 @@ pub struct StoreLimits {
     pub snapshots_max: usize,
     /// Snapshots for lists that are read in pages; each is kept for five minutes.
     pub paged_snapshots_max: usize,
-    /// Writes that may wait for the disk of a data directory; further ones are refused with 503.
+    /// Writes that may wait for the disk of a data directory; further ones are rejected with 503.
     pub pending_changes_max: usize,
     /// Bytes of such writes.
     pub pending_bytes_max: usize,
@@ -69,15 +69,15 @@ pub(crate) struct Change {
     pub(crate) table: Arc<str>,
     /// The object's key.
     pub(crate) key: ObjectKey,
-    /// The version that the writer has read; 0 means that the object must not exist.
+    /// The version that the writer has read; 0 if the object must not exist.
     pub(crate) expected: u64,
-    /// The new state; none deletes the object.
+    /// The new state; `None` deletes the object.
     pub(crate) value: Option<Value>,
-    /// The managed fields of the new state, unless they are in it.
+    /// The managed fields of the new state, unless they are part of it.
     pub(crate) managed: ManagedFields,
 }
 
-/// Objects from elsewhere, with the version of the last change.
+/// Objects loaded from elsewhere, with the version of the last change.
 pub(crate) struct Restored {
     /// The version of the last change.
     pub(crate) resource_version: u64,
@@ -85,47 +85,47 @@ pub(crate) struct Restored {
     pub(crate) objects: Vec<(Arc<str>, ObjectKey, Value)>,
 }
 
-/// Why a commit did not happen.
+/// Why a commit failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// Another writer was faster.
     Raced,
-    /// The disk does not take the change.
+    /// The disk does not accept the change.
     Unavailable(String),
 }
 
-/// An accepted change; without a batch it is published already.
+/// An accepted change; without a batch, it is already published.
 #[derive(Debug)]
 pub(crate) struct Committed {
     /// The object as stored; for deletions, the last state with the version of the deletion.
     pub(crate) stored: Arc<Stored>,
-    /// What makes the change durable.
+    /// The batch that makes the change durable.
     pub(crate) batch: Option<Arc<Batch>>,
 }
 
 /// The state of one server.
 pub(crate) struct Store {
-    // Changed by commits; held for a few steps down a tree.
+    // Changed by commits; locked only for a few tree operations.
     current: Mutex<Snapshot>,
-    // Written by commits only; one writer at a time gives the global order of versions.
+    // Used by commits only; one writer at a time gives the global order of versions.
     writer: Mutex<Writer>,
-    // Written when a table gets its first ring, read by watchers and commits.
+    // Written when a table gets its ring, read by watchers and commits.
     rings: RwLock<HashMap<Arc<str>, Arc<Ring>>>,
-    // The version of the newest snapshot; written by commits, awaited by controllers.
+    // The version of the newest snapshot; set by commits, awaited by controllers.
     newest: tokio::sync::watch::Sender<u64>,
     limits: StoreLimits,
-    // The version at which the rings of this store start; older events are unknown to them.
+    // The version at which the rings of this store start; they do not have older events.
     born_at: AtomicU64,
-    // The changes that wait for the disk; none for stores in memory.
+    // The changes that wait for the disk; `None` for in-memory stores.
     queue: Option<Arc<Queue>>,
 }
 
 struct Writer {
-    /// The last changes of all tables, by which the present state can be led back.
+    /// The latest changes of all tables, which can be undone to get past states.
     history: VecDeque<(Arc<str>, Arc<Event>)>,
-    /// The oldest version that they lead back to.
+    /// The oldest version that can be restored from them.
     known_since: u64,
-    /// The states of lists that are read in pages, oldest first.
+    /// The snapshots of lists that are read in pages, oldest first.
     paged: VecDeque<(Instant, Snapshot)>,
     young: YoungTrees,
 }
@@ -134,7 +134,7 @@ impl Store {
     /// An empty store whose first change gets version `first_version + 1`.
     pub(crate) fn new(limits: StoreLimits, first_version: u64) -> Self {
         let store = Self::with_snapshot(limits, Snapshot::empty(first_version));
-        // Before the first version there was nothing, and that is known.
+        // Before the first version the store was empty, so all earlier states are known.
         store.writer.lock().known_since = 0;
         store
     }
@@ -156,17 +156,17 @@ impl Store {
         }
     }
 
-    /// A second store with the same present state and its own future, in constant time.
+    /// Creates an independent store with the same current state, in constant time.
     pub(crate) fn fork(&self) -> Self {
         Self::with_snapshot(self.limits, self.snapshot())
     }
 
-    /// The present state; whoever holds it makes the next change copy what it touches.
+    /// The current state. While it is held, changes copy the parts that they touch.
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.current.lock().clone()
     }
 
-    /// One object as it is now.
+    /// The current state of one object.
     pub(crate) fn get(&self, table: &str, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         self.current.lock().get(table, namespace, name)
     }
@@ -176,16 +176,16 @@ impl Store {
         self.current.lock().resource_version()
     }
 
-    /// Tells the version of the newest snapshot, whenever it changes.
+    /// Watches the version of the newest snapshot.
     pub(crate) fn newest(&self) -> tokio::sync::watch::Receiver<u64> {
-        // Under the lock, since commits tell nothing while nobody waits.
+        // Under the lock, since commits send nothing while there are no receivers.
         let _writer = self.writer.lock();
         let version = self.resource_version();
         self.newest.send_if_modified(|told| std::mem::replace(told, version) != version);
         self.newest.subscribe()
     }
 
-    /// A store with objects from elsewhere, such as a disk.
+    /// Creates a store with objects from elsewhere, such as a disk.
     pub(crate) fn restore(limits: StoreLimits, restored: Restored) -> Self {
         let mut snapshot = Snapshot::empty(restored.resource_version);
         for (table, key, value) in restored.objects {
@@ -202,7 +202,7 @@ impl Store {
         Self::with_snapshot(limits, snapshot)
     }
 
-    /// The state as it was at exactly `resource_version`, if still known.
+    /// The state at exactly `resource_version`, if it is still known.
     pub(crate) fn snapshot_at(&self, resource_version: u64) -> Option<Snapshot> {
         let writer = self.writer.lock();
         let is_it = |snapshot: &Snapshot| snapshot.resource_version() == resource_version;
@@ -221,16 +221,16 @@ impl Store {
                 None => snapshot.remove(table, &event.key, version),
             }
         }
-        // Versions of failed changes belong to no event.
+        // Versions of failed changes have no event.
         if snapshot.resource_version() > resource_version {
             snapshot.set_resource_version(resource_version);
         }
         Some(snapshot)
     }
 
-    /// Keeps a state for the further pages of a list, however many changes come meanwhile.
+    /// Keeps a snapshot for further pages of a list, regardless of how many changes follow.
     ///
-    /// A real server has all states of the last five minutes. Kept are those that were asked for.
+    /// A real server has all states of the last five minutes. This store keeps only requested ones.
     pub(crate) fn keep_for_pages(&self, snapshot: &Snapshot) {
         let mut writer = self.writer.lock();
         let version = snapshot.resource_version();
@@ -243,7 +243,7 @@ impl Store {
         writer.paged.push_back((Instant::now(), snapshot.clone()));
     }
 
-    /// Forgets every event, but no past state.
+    /// Drops all events, but no past snapshots.
     pub(crate) fn forget_events(&self) {
         let _writer = self.writer.lock();
         let version = self.resource_version();
@@ -253,7 +253,7 @@ impl Store {
         }
     }
 
-    /// Forgets every event and old snapshot, so that older versions are expired.
+    /// Drops all events and old snapshots, so that older versions are expired.
     pub(crate) fn compact(&self) {
         self.forget_events();
         let mut writer = self.writer.lock();
@@ -262,13 +262,13 @@ impl Store {
         writer.paged.clear();
     }
 
-    /// A version up to which every event has reached its ring, for bookmarks.
+    /// The version up to which every event has reached its ring, for bookmarks.
     pub(crate) fn settled_version(&self) -> u64 {
         let _writer = self.writer.lock();
         self.resource_version()
     }
 
-    /// The ring of a table, made on first use.
+    /// The ring of a table; created on first use.
     pub(crate) fn ring(&self, table: &Arc<str>) -> Arc<Ring> {
         if let Some(ring) = self.rings.read().get(table) {
             return Arc::clone(ring);
@@ -280,12 +280,12 @@ impl Store {
         Arc::clone(ring)
     }
 
-    /// Accepts one change; without a disk, that publishes it.
+    /// Accepts one change; without a disk, also publishes it.
     pub(crate) fn commit(&self, change: Change) -> Result<Committed, Refused> {
         self.commit_after(change, None)
     }
 
-    /// Like [`Store::commit`], unless the batch that the change rests on has failed.
+    /// Like [`Store::commit`], but fails if the batch that the change depends on has failed.
     pub(crate) fn commit_after(
         &self,
         change: Change,
@@ -293,7 +293,7 @@ impl Store {
     ) -> Result<Committed, Refused> {
         let Change { table, key, expected, value, managed } = change;
         let is_deletion = value.is_none();
-        // All that takes long happens before the lock is taken, or after it is released.
+        // Slow work happens before the lock is taken or after it is released.
         let draft = match value {
             Some(value) => Draft::new(value, managed),
             None => self.last_state(&table, &key, expected)?,
@@ -327,7 +327,7 @@ impl Store {
         Ok(Committed { stored, batch: None })
     }
 
-    /// Makes an event part of the present state and of the history.
+    /// Adds an event to the current state and to the history.
     fn publish_event(
         &self,
         writer: &mut Writer,
@@ -352,7 +352,7 @@ impl Store {
         writer.remember(table, event, stored, &self.limits)
     }
 
-    /// Tells controllers that there is a newer state.
+    /// Notifies controllers of a newer state.
     fn tell_newest(&self, version: u64) {
         if self.newest.receiver_count() > 0 {
             self.newest
@@ -360,7 +360,7 @@ impl Store {
         }
     }
 
-    /// The state that an object has at `expected`, to be told as its last one.
+    /// The state of an object at `expected`, which will be reported as its last one.
     fn last_state(&self, table: &str, key: &ObjectKey, expected: u64) -> Result<Draft, Refused> {
         let present = self.newest_of(table, key).0;
         let is_expected = |packed: &Arc<Packed>| packed.resource_version() == expected;
@@ -369,7 +369,7 @@ impl Store {
     }
 }
 
-/// A change that only lacks its version.
+/// A change that lacks only its version.
 struct Next {
     table: Arc<str>,
     key: ObjectKey,
@@ -378,7 +378,7 @@ struct Next {
     is_deletion: bool,
 }
 
-/// What a change does to an object, if its writer has seen the newest state of it.
+/// The kind of change, if its writer has seen the newest state of the object.
 fn kind_of(
     previous: Option<&Packed>,
     expected: u64,
@@ -394,7 +394,7 @@ fn kind_of(
     })
 }
 
-/// What a commit makes the store forget; dropped after the lock is released.
+/// Data that a commit removes from the store; dropped after the lock is released.
 #[derive(Default)]
 struct Forgotten {
     _event: Option<(Arc<str>, Arc<Event>)>,
@@ -403,7 +403,7 @@ struct Forgotten {
 }
 
 impl Writer {
-    /// Adds a change to the history, and its tree to the young ones.
+    /// Adds a change to the history, and its tree to the recent ones.
     fn remember(
         &mut self,
         table: &Arc<str>,
@@ -412,7 +412,7 @@ impl Writer {
         limits: &StoreLimits,
     ) -> Forgotten {
         self.history.push_back((Arc::clone(table), Arc::clone(event)));
-        // So many changes lead back to one state more.
+        // This many changes give access to one state more.
         let is_full = self.history.len() >= limits.snapshots_max;
         let oldest = if is_full { self.history.pop_front() } else { None };
         if let Some((_, event)) = &oldest {
@@ -425,16 +425,16 @@ impl Writer {
     }
 }
 
-/// How long the further pages of a list can be asked for.
+/// How long further pages of a list can be requested.
 const PAGES_KEPT: Duration = Duration::from_secs(300);
-/// Tables with at most this many objects keep their trees: they are read with every request.
+/// Tables with at most this many objects keep their trees, since they are read with every request.
 const KEPT_TREES_MAX: usize = 256;
-/// How many of the last written trees are held, for controllers and watchers with selectors.
+/// How many recently written trees are kept, for controllers and watchers with selectors.
 const YOUNG_TREES_MAX: usize = 256;
-/// How many bytes the encodings of those trees may have together.
+/// The maximum total size of the encodings of those trees.
 const YOUNG_BYTES_MAX: usize = 1 << 20;
 
-/// The trees of the last changes.
+/// The trees of the latest changes.
 #[derive(Default)]
 struct YoungTrees {
     trees: VecDeque<(usize, Arc<Value>)>,
@@ -442,7 +442,7 @@ struct YoungTrees {
 }
 
 impl YoungTrees {
-    /// Adds the tree of a change; returns those that are no longer young.
+    /// Adds the tree of a change; returns those that are removed.
     fn add(&mut self, stored: &Stored) -> Vec<(usize, Arc<Value>)> {
         let size = stored.encoded().len();
         self.trees.push_back((size, Arc::clone(stored.shared_content())));

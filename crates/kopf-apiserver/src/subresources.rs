@@ -1,4 +1,4 @@
-//! Subresources with a meaning of their own: tokens, bindings, evictions, logs.
+//! Subresources with special behaviour: tokens, bindings, evictions, logs.
 
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::rest::{self, Call, Change, DeleteRequest, Made};
 use crate::tokens::AUDIENCE;
 use crate::{StatusError, authn};
 
-/// Handles the subresources of this module; none means that the generic code takes over.
+/// Handles the subresources of this module; `None` means that the generic code takes over.
 pub(crate) async fn handle(
     call: &mut Call,
     request: &Request,
@@ -37,7 +37,7 @@ pub(crate) async fn handle(
     }
 }
 
-/// Why there is nothing to talk to: no such object, no node, or no process.
+/// The error for a connection to a pod, node or service: not found, no node, or no process.
 fn not_emulated(call: &Call, subresource: &str) -> StatusError {
     let object = match call.read() {
         Ok(object) => object,
@@ -55,7 +55,7 @@ fn not_emulated(call: &Call, subresource: &str) -> StatusError {
     StatusError::new(501, "NotImplemented", problem)
 }
 
-/// How long a token lives, in seconds.
+/// The lifetime of a token in seconds.
 fn token_seconds(spec: &Value) -> Result<i64, StatusError> {
     const DEFAULT: i64 = 3600;
     const MIN: i64 = 600;
@@ -71,7 +71,7 @@ fn token_seconds(spec: &Value) -> Result<i64, StatusError> {
     Err(StatusError::invalid("authentication.k8s.io", "TokenRequest", "", &[error]))
 }
 
-/// A request for a token need not name its type, but may not name another one.
+/// A token request may omit its type, but may not have another one.
 fn check_review_type(review: &Value) -> Result<(), StatusError> {
     let text = |key: &str| review[key].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -87,7 +87,7 @@ fn check_review_type(review: &Value) -> Result<(), StatusError> {
     )))
 }
 
-/// A request for a token need not repeat the name of the account, but may not contradict it.
+/// A token request may omit the name of the account, but may not have another one.
 fn check_review_name(call: &Call, review: &Value) -> Result<(), StatusError> {
     let name = meta::text(review, "name");
     if name.is_empty() || name == call.info.name {
@@ -179,7 +179,7 @@ fn success() -> Response<Body> {
     )
 }
 
-/// Assigns the pod that a Binding names: the older door to the same deed.
+/// Binds the pod that a Binding names: the older endpoint for the same operation.
 pub(crate) async fn bind_named(
     call: &mut Call,
     body: &Value,
@@ -191,7 +191,7 @@ pub(crate) async fn bind_named(
     Ok(success())
 }
 
-/// Assigns a pod to a node.
+/// Binds a pod to a node.
 async fn binding(call: &mut Call, body: &Value) -> Result<Response<Body>, StatusError> {
     if meta::text(body, "name") != call.info.name {
         let problem = "name in URL does not match name in Binding object";
@@ -201,7 +201,7 @@ async fn binding(call: &mut Call, body: &Value) -> Result<Response<Body>, Status
     Ok(success())
 }
 
-/// Assigns a pod to the node that a Binding names.
+/// Binds a pod to the node that a Binding names.
 pub(crate) async fn bind(call: &mut Call, body: &Value) -> Result<(), StatusError> {
     let node = body["target"]["name"].as_str().unwrap_or_default().to_owned();
     if node.is_empty() {
@@ -224,7 +224,7 @@ pub(crate) async fn bind(call: &mut Call, body: &Value) -> Result<(), StatusErro
             "lastTransitionTime": now,
         }));
         pod["status"]["conditions"] = Value::Array(conditions);
-        // A binding belongs to no field manager, as upstream.
+        // A binding does not create a field manager, as in upstream.
         Ok(Made::tracked(pod, present.managed.clone()))
     })
     .await?;
@@ -252,13 +252,14 @@ async fn eviction(call: &mut Call, body: &Value) -> Result<Response<Body>, Statu
     Ok(success())
 }
 
-/// Whether nobody can miss a pod: it has ended, has not begun, or goes already.
+/// Whether the eviction of a pod cannot disrupt anything: it has ended, not started, or is
+/// terminating.
 fn needs_no_budget(pod: &Value) -> bool {
     let phase = pod["status"]["phase"].as_str().unwrap_or_default();
     matches!(phase, "Succeeded" | "Failed" | "Pending") || meta::is_deleting(pod)
 }
 
-/// Takes one eviction from the budget of a pod, if it has one.
+/// Deducts one eviction from the budget of a pod, if it has one.
 async fn disrupt(call: &Call, pod: &Value) -> Result<(), StatusError> {
     const BUDGETS: &str = "poddisruptionbudgets.policy";
     let snapshot = call.inner.store.snapshot();
@@ -307,7 +308,7 @@ async fn disrupt(call: &Call, pod: &Value) -> Result<(), StatusError> {
     Ok(())
 }
 
-/// Reports that no other pod may be evicted.
+/// Sets the budget to allow no further evictions.
 fn forbid_more(budget: &mut Value, now: &str) {
     let generation = budget["metadata"]["generation"].clone();
     let Some(Value::Array(conditions)) = budget.pointer_mut("/status/conditions") else { return };
@@ -337,7 +338,7 @@ fn too_disruptive(budget: &Value) -> StatusError {
     })
 }
 
-/// The log of a pod: nothing yet when no node runs it.
+/// The log of a pod: empty, or an error if no node runs it.
 fn log(call: &Call) -> Result<Response<Body>, StatusError> {
     let pod = call.read()?;
     let scheduled = pod.content()["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty());

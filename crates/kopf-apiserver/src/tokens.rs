@@ -1,14 +1,14 @@
-//! Tokens of service accounts: signed, self-contained, readable by anybody.
+//! Service account tokens: signed and self-contained.
 //!
 //! The format is a JWT with HMAC-SHA256. Clients treat tokens as opaque; only this server verifies
-//! them. Whether claims still count is decided by `authn`.
+//! them. `authn` decides whether claims are still valid.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 use serde_json::{Value, json};
 
-/// The issuer of tokens and their audience unless they name another.
+/// The issuer of tokens, and their audience unless they name another.
 pub(crate) const AUDIENCE: &str = "https://kubernetes.default.svc";
 
 /// Signs and verifies tokens.
@@ -18,7 +18,7 @@ pub(crate) struct TokenIssuer {
 }
 
 impl TokenIssuer {
-    /// An issuer with a fresh key.
+    /// Creates an issuer with a random key.
     pub(crate) fn random() -> Self {
         let mut key = [0; 32];
         rustls::crypto::ring::default_provider()
@@ -28,12 +28,12 @@ impl TokenIssuer {
         Self { key }
     }
 
-    /// The key in text form, to be kept.
+    /// The key in text form, for storage.
     pub(crate) fn key_text(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.key)
     }
 
-    /// The issuer with a kept key.
+    /// Creates an issuer with a stored key.
     pub(crate) fn from_key_text(text: &str) -> Option<Self> {
         let key = URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()?;
         Some(Self { key })
@@ -55,7 +55,7 @@ impl TokenIssuer {
     pub(crate) fn verify(&self, token: &str) -> Option<Value> {
         let (body, signature) = token.rsplit_once('.')?;
         let given = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        // Takes the same time for every wrong signature.
+        // Constant-time comparison.
         hmac::verify(&self.signing_key(), body.as_bytes(), &given).ok()?;
         let claims = URL_SAFE_NO_PAD.decode(body.split_once('.')?.1).ok()?;
         serde_json::from_slice(&claims).ok()

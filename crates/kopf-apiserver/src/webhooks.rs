@@ -1,7 +1,7 @@
-//! Where webhooks are, and how they are called: for admission and for conversion.
+//! Finds and calls webhooks, for admission and conversion.
 //!
-//! `call` carries a review over HTTPS or to a function in the process, `resolver` says who answers
-//! for a service or a URL.
+//! `call` sends a review over HTTPS or to an in-process function; `resolver` finds the target of a
+//! service or a URL.
 
 mod call;
 mod resolver;
@@ -13,20 +13,20 @@ pub use resolver::{FallibleWebhookFunction, WebhookFunction, WebhookTarget};
 /// The webhooks of one server.
 #[derive(Default)]
 pub(crate) struct Webhooks {
-    /// Where webhooks that are named by services or given as functions live.
+    /// The targets of webhooks that are named by services or given as functions.
     pub(crate) targets: resolver::Targets,
     caller: call::Caller,
 }
 
 impl Webhooks {
-    /// The same webhooks for another server, which may get others later.
+    /// A copy of the webhooks for another server, which may add its own later.
     pub(crate) fn fork(&self) -> Self {
         Self { targets: self.targets.fork(), caller: call::Caller::default() }
     }
 
-    /// Asks a webhook.
+    /// Calls a webhook.
     ///
-    /// The error tells why there is no answer, in the words of Go's HTTP client.
+    /// The error says why there is no response, in the words of Go's HTTP client.
     pub(crate) async fn ask(
         &self,
         client_config: &Value,

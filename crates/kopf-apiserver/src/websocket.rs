@@ -1,7 +1,7 @@
-//! Watches over WebSockets (RFC 6455), as some clients ask for them: one message per event.
+//! Watches over WebSockets (RFC 6455), which some clients use: one message per event.
 //!
-//! Owns the handshake and the frames. Where events come from is up to the watch; when a connection
-//! has lasted too long is up to the listener. Clients have nothing to say here but to close.
+//! Responsible for the handshake and the frames. The watch provides the events, and the listener
+//! decides when a connection has lasted too long. Clients can only close the connection.
 
 use std::io;
 
@@ -18,11 +18,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::body::Body;
 
-/// What servers append to a client's key, by the standard.
+/// The suffix that servers append to a client's key, defined by the standard.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// Browsers cannot send `Authorization`, so that tokens come as the name of a protocol.
+/// Browsers cannot send `Authorization`, so the token is sent as the name of a protocol.
 const TOKEN_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
-/// Longer frames of clients end the connection.
+/// Longer frames from clients end the connection.
 const FRAME_BYTES_MAX: usize = 64 << 10;
 /// How much is read at once.
 const READ_BYTES: usize = 4096;
@@ -31,10 +31,10 @@ const TEXT: u8 = 0x1;
 const CLOSE: u8 = 0x8;
 const PING: u8 = 0x9;
 const PONG: u8 = 0xA;
-/// The status of a connection that ends as intended.
+/// The status of a normal closure.
 const NORMAL_CLOSURE: u16 = 1000;
 
-/// Whether a request asks for a WebSocket.
+/// Whether a request is a WebSocket handshake.
 pub(crate) fn is_requested(headers: &HeaderMap) -> bool {
     let has = |name, token: &str| {
         words(headers, &name).iter().any(|word| word.eq_ignore_ascii_case(token))
@@ -42,7 +42,7 @@ pub(crate) fn is_requested(headers: &HeaderMap) -> bool {
     has(UPGRADE, "websocket") && has(CONNECTION, "upgrade")
 }
 
-/// The words of a header that lists some, separated by commas.
+/// The items of a comma-separated header.
 fn words(headers: &HeaderMap, name: &http::HeaderName) -> Vec<String> {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     values
@@ -52,7 +52,7 @@ fn words(headers: &HeaderMap, name: &http::HeaderName) -> Vec<String> {
         .collect()
 }
 
-/// The bearer token that a WebSocket's protocols carry.
+/// The bearer token in the protocols of a WebSocket request.
 pub(crate) fn bearer_token(headers: &HeaderMap) -> Option<String> {
     if !is_requested(headers) {
         return None;
@@ -62,7 +62,7 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Option<String> {
     String::from_utf8(URL_SAFE_NO_PAD.decode(encoded).ok()?).ok()
 }
 
-/// The answer that turns the connection into a WebSocket; none if the request lacks its key.
+/// The response that upgrades the connection to a WebSocket; `None` if the request has no key.
 pub(crate) fn switch(headers: &HeaderMap) -> Option<Response<Body>> {
     let key = headers.get(SEC_WEBSOCKET_KEY)?;
     let hash = Sha1::new().chain_update(key.as_bytes()).chain_update(GUID).finalize();
@@ -80,7 +80,7 @@ pub(crate) fn switch(headers: &HeaderMap) -> Option<Response<Body>> {
     Some(response)
 }
 
-/// Sends the lines of a watch, one message each, until it ends or the client leaves.
+/// Sends the lines of a watch, one message each, until it ends or the client disconnects.
 pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     mut body: Body,
@@ -121,7 +121,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// A whole message of the server.
+/// A complete server message.
 fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     const FINAL: u8 = 0x80;
     let mut frame = Vec::with_capacity(payload.len() + 10);
@@ -141,7 +141,7 @@ fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Takes the first frame of a client out of what was read; none if it is not complete.
+/// Takes the first complete client frame from the buffer; `None` if there is none yet.
 fn take_frame(bytes: &mut BytesMut) -> io::Result<Option<(u8, Vec<u8>)>> {
     const MASK_BYTES: usize = 4;
     let [first, second, ..] = **bytes else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! The `kopf` command: from its arguments to an exit code.
+//! The `kopf` command.
 
 mod arguments;
 mod cluster;
@@ -27,12 +27,12 @@ pub fn main() -> ExitCode {
     ExitCode::from(run(Arguments::parse()))
 }
 
-/// Runs the `kopf` command with other arguments, the name of the program first; tells the exit code.
+/// Runs the `kopf` command with the given arguments, the program name first; returns the exit code.
 pub fn main_with(arguments: impl IntoIterator<Item = String>) -> u8 {
     match Arguments::try_parse_from(arguments) {
         Ok(arguments) => run(arguments),
         Err(error) => {
-            // Without a terminal there is nobody to read it.
+            // Ignored: without a terminal, there is no reader.
             let _ = error.print();
             u8::try_from(error.exit_code()).unwrap_or(failure::EXIT_USAGE)
         }
@@ -67,12 +67,12 @@ fn run(arguments: Arguments) -> u8 {
     failure::code(outcome)
 }
 
-/// Runs a command that only the operator of the project can answer.
+/// Runs a command that only the operator of the project can execute.
 fn forward(name: &str, arguments: &forwarded::Arguments) -> u8 {
     finish(block_on(forwarded::run(name, arguments)))
 }
 
-/// Exits with the code that a command tells itself.
+/// Exits with the code that a command returns.
 fn finish(outcome: Result<u8, Failure>) -> u8 {
     match outcome {
         Ok(code) => code,
@@ -80,7 +80,7 @@ fn finish(outcome: Result<u8, Failure>) -> u8 {
     }
 }
 
-/// Runs a command that waits for others; one thread is enough for it.
+/// Runs an asynchronous command on a single thread.
 fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }

@@ -1,6 +1,6 @@
-//! Makes an empty cluster ready for an operator: its definitions, then the manifests of its owner.
+//! Prepares an empty cluster for an operator: its definitions, then the user's manifests.
 //!
-//! Also defines resources that handlers only name, since here nobody else would.
+//! Also creates definitions for resources that handlers only name, since nothing else would.
 
 use anyhow::Result;
 use kopf_client::{Cluster, Policy};
@@ -12,21 +12,21 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::load::{self, Document, LoadError};
 
-/// What an operator needs to be defined.
+/// The definitions that an operator needs.
 #[derive(Debug, Default)]
 pub struct Wanted {
     /// The definitions of typed resources.
     pub definitions: Vec<Value>,
-    /// What the handlers are for.
+    /// The selectors of the handlers.
     pub selectors: Vec<Selector>,
 }
 
-/// Installs what an operator needs, and loads the documents: definitions first, objects last.
+/// Installs the operator's definitions and loads the documents: definitions first, objects last.
 ///
-/// Gives a sample object of the first resource that is only named by handlers.
+/// Returns a sample object of the first resource that handlers only name.
 ///
 /// # Errors
-/// Fails when the cluster refuses something, with its place.
+/// Fails if the cluster rejects something; the error contains its location.
 pub async fn prepare(
     client: &Client,
     wanted: Wanted,
@@ -49,7 +49,7 @@ pub async fn prepare(
     Ok(sample)
 }
 
-/// Whether creating the one would hit the other.
+/// Whether both documents describe the same object.
 fn is_same(one: &Value, other: &Value) -> bool {
     ["/apiVersion", "/kind", "/metadata/name"]
         .iter()
@@ -60,10 +60,11 @@ fn is_definition(document: &Document) -> bool {
     document.manifest["kind"] == "CustomResourceDefinition"
 }
 
-/// Defines what handlers name by group, version and plural, and nobody has defined.
+/// Creates definitions for resources that handlers name by group, version and plural and that do
+/// not exist.
 ///
-/// A real cluster has its definitions from elsewhere; here there is nobody else to make them. Gives
-/// a sample object of the first one.
+/// A real cluster gets its definitions from elsewhere; here nothing else creates them. Returns a
+/// sample object of the first one.
 async fn define_missing<'a>(
     client: &Client,
     selectors: impl Iterator<Item = &'a Selector>,

@@ -1,18 +1,18 @@
-//! Errors as people read them: one sentence, the chain of causes, a hint, an exit code.
+//! Human-readable errors: one sentence, the chain of causes, a hint, an exit code.
 //!
-//! Library crates return typed errors; only here do they become text, for the `kopf` command and for
-//! the program of every operator alike.
+//! Library crates return typed errors; they become text only here, for the `kopf` command and for
+//! the program of every operator.
 
 use std::error::Error;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-/// The exit code when something failed while running.
+/// The exit code if something failed while running.
 pub const EXIT_FAILED: u8 = 1;
-/// The exit code when the arguments or the files they name are wrong.
+/// The exit code if the arguments or the files they name are wrong.
 pub const EXIT_USAGE: u8 = 2;
 
-/// A failure with the fix, where the fix is known.
+/// A failure with a hint, if there is one.
 #[derive(Debug)]
 pub struct Failure {
     error: Box<dyn Error + Send + Sync>,
@@ -21,17 +21,17 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure of the work itself.
+    /// A failure at run time.
     pub fn new(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { error: error.into(), hint: None, code: EXIT_FAILED }
     }
 
-    /// A failure caused by what the user typed or wrote.
+    /// A failure caused by the user's input.
     pub fn usage(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { error: error.into(), hint: None, code: EXIT_USAGE }
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -70,7 +70,7 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for Failure {
     }
 }
 
-/// Prints a failure, if there is one, and tells the code to exit with.
+/// Prints a failure, if there is one, and returns the exit code.
 pub fn exit(outcome: Result<(), Failure>) -> ExitCode {
     ExitCode::from(code(outcome))
 }

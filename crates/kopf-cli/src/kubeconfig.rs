@@ -1,7 +1,7 @@
-//! The kubeconfig of an embedded server, which also tells where its operator can be asked.
+//! The kubeconfig of an embedded server, which also contains the address of its operator.
 //!
-//! The address goes into an extension of the cluster's entry, so that `kopf explain` finds the
-//! operator by the same file by which everybody finds the server.
+//! The address is in an extension of the cluster's entry, so that `kopf explain` finds the operator
+//! with the same file with which clients find the server.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -18,13 +18,13 @@ use crate::failure::Failure;
 /// The name of the extension.
 const OPERATOR: &str = "kopf.dev/operator";
 
-/// Only its owner may read a file with a token.
+/// Only the owner may read a file with a token.
 const MODE: u32 = 0o600;
 
-/// Writes a kubeconfig at once: a file that exists is a file that works.
+/// Writes a kubeconfig atomically: if the file exists, it is complete.
 ///
 /// # Errors
-/// Fails when the file cannot be written.
+/// Fails if the file cannot be written.
 pub fn write(path: &Path, text: &str, operator: Option<SocketAddr>) -> Result<(), Failure> {
     let staging = path.with_extension("kopf-new");
     let write = || -> Result<()> {
@@ -47,7 +47,7 @@ fn with_operator(text: &str, operator: Option<SocketAddr>) -> Result<String> {
     Ok(serde_norway::to_string(&config)?)
 }
 
-/// Where the operator beside a cluster can be asked, if the kubeconfig tells.
+/// The address of the operator of a cluster, if the kubeconfig has one.
 #[must_use]
 pub fn operator_url(config: &Kubeconfig, context: Option<&str>) -> Option<String> {
     let context = context.or(config.current_context.as_deref())?;

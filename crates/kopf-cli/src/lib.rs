@@ -1,8 +1,8 @@
-//! The `kopf` command, and what every operator's own program shares with it.
+//! The `kopf` command, and the parts that every operator's own program shares with it.
 //!
-//! Owns the terminal: arguments, screens, error texts with hints, exit codes. Without any feature
-//! there are only failures; `embedded` adds what `run --embedded` needs, `otlp` traces, `command` the
-//! command.
+//! Responsible for the terminal: arguments, screens, error messages with hints, exit codes. Without
+//! features there are only failures; `embedded` adds what `run --embedded` needs, `otlp` adds
+//! traces, `command` the command itself.
 
 #[cfg(feature = "command")]
 mod command;

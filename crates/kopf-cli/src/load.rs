@@ -1,7 +1,7 @@
-//! Manifests from files and folders, applied to a cluster in an order that works.
+//! Reads manifests from files and folders, and applies them to a cluster in a suitable order.
 //!
-//! Reading is pure but for the file system: all documents are read and checked before the first one
-//! is sent, so that a broken file changes nothing.
+//! Reading is pure apart from the file system: all documents are read and checked before the first
+//! one is sent, so that an invalid file changes nothing.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -15,67 +15,67 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// Why manifests are not in the cluster.
+/// Why manifests could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// A file or a folder cannot be read.
     #[error("could not read `{path}`")]
     Read {
-        /// Which one.
+        /// The path.
         path: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A file is no YAML.
+    /// A file is not valid YAML.
     #[error("`{file}` is not valid YAML")]
     Yaml {
-        /// Which one.
+        /// The file.
         file: String,
-        /// Where and why.
+        /// The location and the cause.
         source: serde_norway::Error,
     },
-    /// A document lacks what every manifest has.
+    /// A document lacks a required field.
     #[error("{place} has no `{field}`")]
     Missing {
-        /// Which document.
+        /// The document.
         place: String,
-        /// What it lacks.
+        /// The missing field.
         field: &'static str,
     },
-    /// The cluster does not know the kind.
+    /// The cluster does not serve the kind.
     #[error("{place}: the cluster has no kind `{kind}` in `{api_version}`")]
     UnknownKind {
-        /// Which document.
+        /// The document.
         place: String,
         /// Its kind.
         kind: String,
         /// Its group and version.
         api_version: String,
     },
-    /// The server refused a document.
+    /// The server rejected a document.
     #[error("could not apply {place}")]
     Refused {
-        /// Which document.
+        /// The document.
         place: String,
-        /// What the server said.
+        /// The server's error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The cluster does not answer.
+    /// The cluster does not respond.
     #[error("could not apply {place}")]
     Unreachable {
-        /// Which document.
+        /// The document.
         place: String,
-        /// What is wrong.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// What the cluster has cannot be asked.
+    /// The served kinds cannot be listed.
     #[error("could not find out which kinds the cluster has")]
     Discovery(#[source] Box<RequestError>),
 }
 
 impl LoadError {
-    /// The failure of a command that was asked to load manifests, with what to do about it.
+    /// The failure of a command that loads manifests, with a hint.
     #[must_use]
     pub fn explained(self) -> Failure {
         let hint = match &self {
@@ -95,7 +95,7 @@ impl LoadError {
 
 type Result<T, E = LoadError> = std::result::Result<T, E>;
 
-/// One document and where it stands.
+/// A document and its location.
 #[derive(Clone, Debug)]
 pub struct Document {
     /// The file and the number of the document in it.
@@ -104,10 +104,10 @@ pub struct Document {
     pub manifest: Value,
 }
 
-/// Reads all manifests of files and folders (`*.yaml`, `*.yml`, `*.json`, in the order of names).
+/// Reads all manifests of files and folders (`*.yaml`, `*.yml`, `*.json`, ordered by name).
 ///
 /// # Errors
-/// Fails when a file cannot be read or is no manifest, with the file, the line and the column.
+/// Fails if a file cannot be read or is not a manifest, with the file, the line and the column.
 pub fn read(paths: &[PathBuf]) -> Result<Vec<Document>> {
     let mut documents = Vec::new();
     for path in paths {
@@ -173,7 +173,7 @@ fn parse(file: &str, text: &str) -> Result<Vec<Document>> {
     Ok(documents)
 }
 
-/// What others stand on goes first.
+/// Objects that others depend on come first.
 fn rank(manifest: &Value) -> u8 {
     match manifest["kind"].as_str() {
         Some("CustomResourceDefinition") => 0,
@@ -185,7 +185,7 @@ fn rank(manifest: &Value) -> u8 {
 /// Applies the documents, in their order.
 ///
 /// # Errors
-/// Fails at the first document that the server refuses, with its place.
+/// Fails at the first document that the server rejects, with its location.
 pub async fn apply(client: &Client, documents: &[Document]) -> Result<()> {
     let cluster = Cluster::with_client(client.clone(), kopf_client::Policy::default());
     let mut resources = Vec::new();
@@ -193,7 +193,7 @@ pub async fn apply(client: &Client, documents: &[Document]) -> Result<()> {
     for document in documents {
         progress.step();
         if find(&resources, &document.manifest).is_none() {
-            // Definitions that were applied just now are known to the server only since then.
+            // The server has just learned about definitions that were applied before.
             let found = cluster.discover(None).await;
             resources = found.map_err(|error| LoadError::Discovery(Box::new(error)))?.resources;
         }
@@ -251,11 +251,11 @@ async fn send(client: &Client, resource: &Resource, manifest: &Value) -> Result<
     Ok(())
 }
 
-/// Shows in one line how far the loading is, where a person watches and it takes longer than a moment.
+/// Shows the progress of loading on one line, if it is interactive and takes longer than a moment.
 struct Progress {
     done: usize,
     all: usize,
-    /// When the line is drawn next; never if nobody watches.
+    /// When the line is drawn next; `None` if it is not interactive.
     due: Option<Instant>,
     is_shown: bool,
 }
@@ -282,7 +282,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.is_shown {
-            // Clears the line for what comes next.
+            // Clears the line for the next output.
             eprint!("\r\x1b[K");
         }
     }

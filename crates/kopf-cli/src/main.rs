@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// Objects are trees of many small parts, which the system's allocator is slow with.
+/// Objects are trees of many small allocations, for which the system allocator is slow.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

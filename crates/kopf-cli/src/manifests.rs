@@ -1,7 +1,7 @@
 //! Deployment manifests of an operator, derived from what its handlers declare.
 //!
-//! Pure: from handlers and options to texts. Writing files is for callers. Which rights are needed
-//! is decided in `kopf_core::rights`.
+//! Pure: renders handlers and options as text. Callers write the files. `kopf_core::rights` decides
+//! which rights are needed.
 
 mod deployment;
 pub mod extras;
@@ -22,27 +22,28 @@ pub use rbac::documents as rights_documents;
 
 /// The file with the rights.
 const RIGHTS: &str = "rbac.yaml";
-/// How long a line of a comment may be.
+/// The maximum length of a comment line.
 const COMMENT_MAX: usize = 100;
 
-/// What the handlers cannot know.
+/// Options that do not follow from the handlers.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The operator's name: of its Deployment, ServiceAccount and roles.
+    /// The operator's name, used for its Deployment, ServiceAccount and roles.
     pub name: String,
-    /// The namespace that the operator itself lives in.
+    /// The namespace in which the operator runs.
     pub namespace: String,
-    /// The namespaces that it serves; none means the whole cluster.
+    /// The namespaces that it serves; `None` means the whole cluster.
     pub serves: Option<Vec<String>>,
     /// The container image.
     pub image: String,
     /// The name of the program file, for the Dockerfile.
     pub program: String,
-    /// How many replicas there are; with more than one, one of them leads and the others stand by.
+    /// The number of replicas; if there is more than one, one of them leads and the others stand
+    /// by.
     pub replicas: u32,
     /// Whether the replicas share the objects instead.
     pub shards: bool,
-    /// Whether metrics are served over TLS, to those who may read them.
+    /// Whether metrics are served over TLS, to authorized clients only.
     pub secure_metrics: bool,
 }
 
@@ -51,13 +52,13 @@ pub struct Options {
 pub struct File {
     /// Its name in the folder.
     pub name: &'static str,
-    /// What its readers should know, for a comment at its beginning.
+    /// Notes for a comment at the start of the file.
     pub notes: Vec<String>,
-    /// What is in it.
+    /// The content.
     pub content: Content,
 }
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     /// Manifests for the cluster.
@@ -78,7 +79,7 @@ pub fn files(handlers: &[Handler], settings: &Settings, options: &Options) -> Ve
     let mut add = |name, documents| {
         files.push(File { name, notes: Vec::new(), content: Content::Documents(documents) });
     };
-    // The namespace `default` always exists and belongs to nobody.
+    // The namespace `default` always exists and does not belong to the operator.
     if options.namespace != "default" {
         add("namespace.yaml", vec![namespace(&options.namespace)]);
     }
@@ -107,16 +108,17 @@ pub fn rights_of(handlers: &[Handler], settings: &Settings, options: &Options) -
     rights::of(handlers, settings, serves)
 }
 
-/// The custom resource definitions of all typed handlers, one per name, with all its versions.
+/// The custom resource definitions of all typed handlers, one per name, with all versions.
 #[must_use]
 pub fn definitions(handlers: &[Handler]) -> Vec<Value> {
     definition::typed(handlers)
 }
 
-/// The same, which lead to the operator for conversions before it has even started.
+/// The same definitions, with a conversion webhook that points to the operator before it has
+/// started.
 ///
-/// It adds its certificate itself. Without that, what has to be converted is refused; without any
-/// conversion, the cluster would take one version for another and write down what it lost.
+/// The operator adds its certificate itself. Until then, requests that need a conversion fail.
+/// Without the webhook, the cluster would treat one version as another and lose data.
 fn pointed_definitions(handlers: &[Handler], options: &Options) -> Vec<Value> {
     let conversions: Vec<Arc<Handler>> = handlers
         .iter()
@@ -151,7 +153,7 @@ fn kustomization(files: &[File]) -> Value {
 }
 
 impl Options {
-    /// Whether the replicas have to agree on who acts.
+    /// Whether the replicas have to elect a leader or share objects.
     pub(crate) fn has_replicas(&self) -> bool {
         self.replicas > 1 || self.shards
     }
@@ -161,7 +163,7 @@ impl File {
     /// The text of the file.
     ///
     /// # Errors
-    /// Fails only if a value cannot be written as YAML, which JSON trees always can.
+    /// Fails only if a value cannot be written as YAML, which never happens for JSON trees.
     pub fn text(&self) -> Result<String, serde_norway::Error> {
         let text = match &self.content {
             Content::Documents(documents) => to_yaml(documents)?,
@@ -172,7 +174,7 @@ impl File {
     }
 }
 
-/// A text as lines of a comment.
+/// A text as comment lines.
 fn comment(text: &str) -> String {
     let mut lines = vec!["#".to_owned()];
     for word in text.split_whitespace() {
@@ -190,7 +192,7 @@ fn comment(text: &str) -> String {
 /// Several documents as one YAML text.
 ///
 /// # Errors
-/// Fails only if a value cannot be written as YAML, which JSON trees always can.
+/// Fails only if a value cannot be written as YAML, which never happens for JSON trees.
 pub fn to_yaml(documents: &[Value]) -> Result<String, serde_norway::Error> {
     let texts: Result<Vec<String>, _> = documents.iter().map(serde_norway::to_string).collect();
     Ok(texts?.join("---\n"))

@@ -1,8 +1,7 @@
-//! Traces to a collector: what was done about each object, by which handlers, with which requests.
+//! Sends traces to a collector: the work on each object, with its handlers and requests.
 //!
-//! Behind the feature `otlp`. The spans themselves are made by the engine and the client whether or
-//! not anybody looks; here they are sent, as OTLP over plain HTTP. A collector behind TLS is reached
-//! through the agent that usually runs beside it.
+//! Behind the feature `otlp`. The engine and the client always create the spans; this module sends
+//! them, as OTLP over plain HTTP. To reach a collector behind TLS, use a local agent.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -23,15 +22,15 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
 
-/// The variables that ask for traces, as in all programs with OpenTelemetry.
+/// The environment variables that enable traces, as defined by OpenTelemetry.
 const VARIABLES: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
-/// A collector that does not answer in this time loses a batch.
+/// A batch is lost if the collector does not respond within this time.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// Answers are short; what is longer is not from a collector.
+/// Responses are short; longer ones do not come from a collector.
 const ANSWER_MAX: usize = 1 << 20;
 
-/// A connection to a collector; the last spans are sent when it is dropped.
+/// A connection to a collector; the remaining spans are sent when it is dropped.
 ///
 /// ```no_run
 /// use tracing_subscriber::prelude::*;
@@ -50,10 +49,10 @@ pub struct Telemetry {
 pub struct TelemetryError(#[from] opentelemetry_otlp::ExporterBuildError);
 
 impl Telemetry {
-    /// Traces to the collector that the environment names, if it names one.
+    /// Sends traces to the collector in the environment, if one is set.
     ///
     /// # Errors
-    /// Fails when the address of the collector is malformed.
+    /// Fails if the address of the collector is malformed.
     pub fn from_environment(service: &str) -> Result<Option<Self>, TelemetryError> {
         let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         if !VARIABLES.iter().any(is_set) {
@@ -62,10 +61,10 @@ impl Telemetry {
         Self::build(None, service).map(Some)
     }
 
-    /// Traces to the collector at a URL, such as `http://127.0.0.1:4318/v1/traces`.
+    /// Sends traces to the collector at a URL, such as `http://127.0.0.1:4318/v1/traces`.
     ///
     /// # Errors
-    /// Fails when the URL is malformed.
+    /// Fails if the URL is malformed.
     pub fn to(url: &str, service: &str) -> Result<Self, TelemetryError> {
         Self::build(Some(url), service)
     }
@@ -86,7 +85,7 @@ impl Telemetry {
         })
     }
 
-    /// Traces to any exporter, each span at once: for tests.
+    /// Sends each span to an exporter at once: for tests.
     #[doc(hidden)]
     pub fn to_exporter(exporter: impl SpanExporter + 'static) -> Self {
         Self { provider: SdkTracerProvider::builder().with_simple_exporter(exporter).build() }
@@ -107,10 +106,10 @@ impl Telemetry {
     }
 }
 
-/// What waits to be sent is sent.
+/// Sends the remaining spans.
 impl Drop for Telemetry {
     fn drop(&mut self) {
-        // The program ends; there is nobody to tell about lost traces but the log, which may be gone.
+        // The program ends, so lost traces cannot be reported.
         let _ = self.provider.shutdown_with_timeout(PATIENCE);
     }
 }
@@ -119,7 +118,7 @@ impl Drop for Telemetry {
 /// runtime may be the one that waits for the last spans.
 #[derive(Default)]
 struct Transport {
-    // Made by the first request, since it can be dropped on that thread only.
+    // Created by the first request, since it can only be dropped on that thread.
     runtime: OnceLock<Runtime>,
 }
 
@@ -142,7 +141,7 @@ impl std::fmt::Debug for Transport {
 #[async_trait::async_trait]
 impl HttpClient for Transport {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        // Batches are seconds apart, and nobody looks after a connection meanwhile.
+        // Batches are seconds apart, and nothing monitors an idle connection in between.
         let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build_http();
         let exchange = async {
             let response = client.request(request.map(Full::new)).await?;

@@ -1,6 +1,6 @@
 //! Gives every namespace its `default` ServiceAccount and its `kube-root-ca.crt` ConfigMap.
 //!
-//! Fidelity: as upstream, including the repair of a deleted account or a changed CA bundle.
+//! Fidelity: same as upstream, including the repair of a deleted account or a changed CA bundle.
 
 use jiff::Timestamp;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! Writes the rules of aggregated ClusterRoles: the union of the roles that they select.
 //!
-//! Fidelity: as upstream. Roles that aggregate aggregated roles settle after a few rounds, since
-//! each change wakes those above.
+//! Fidelity: same as upstream. Roles that aggregate other aggregated roles settle after a few
+//! rounds, since each change wakes the roles above.
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -1,7 +1,7 @@
-//! Says what upstream's controllers, scheduler and kubelet report as events after a write.
+//! Determines the events that upstream's controllers, scheduler and kubelet record after a write.
 //!
-//! Pure: one successful write in, announcements out. Texts, reasons and sources are upstream's.
-//! `recorder` turns announcements into Event objects.
+//! Pure: takes one successful write, returns announcements. Messages, reasons and sources are
+//! upstream's. `recorder` turns announcements into Event objects.
 
 use serde_json::Value;
 
@@ -12,38 +12,38 @@ use crate::world::{Action, Collection, Key};
 /// One event to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement {
-    /// What it is about.
+    /// The object of the event.
     pub regarding: Regarding,
     /// Whether it reports a problem.
     pub is_warning: bool,
     /// The short reason.
     pub reason: &'static str,
-    /// The text for people.
+    /// The human-readable message.
     pub message: String,
-    /// Who reports it.
+    /// The reporting component.
     pub component: &'static str,
 }
 
-/// Which object an announcement is about.
+/// The object of an announcement.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Regarding {
-    /// The object that the controller was looking at.
+    /// The object that the controller reconciled.
     Itself,
-    /// One container of the pod that the controller was looking at.
+    /// One container of the pod that the controller reconciled.
     Container(String),
 }
 
-/// A write that succeeded.
+/// A successful write.
 pub struct Done<'a> {
     /// The name of the controller.
     pub controller: &'static str,
-    /// The object that the controller was looking at.
+    /// The object that the controller reconciled.
     pub subject: &'a Value,
-    /// What it did.
+    /// The write.
     pub action: &'a Action,
     /// The written object before the write.
     pub before: Option<&'a Value>,
-    /// The name of the written object, also if the server has chosen it.
+    /// The name of the written object, even if the server generated it.
     pub name: &'a str,
 }
 
@@ -90,7 +90,7 @@ fn scaling(done: &Done<'_>) -> Option<Announcement> {
     Some(note("ScalingReplicaSet", message, "deployment-controller"))
 }
 
-/// Pods or Jobs that come and go.
+/// Pods or Jobs that are created or deleted.
 fn children(
     done: &Done<'_>,
     component: &'static str,
@@ -132,7 +132,7 @@ fn ordinals(done: &Done<'_>) -> Option<Announcement> {
     Some(note(reason, message, "statefulset-controller"))
 }
 
-/// How a Job ends, or that it is suspended or resumed.
+/// The end, suspension or resumption of a Job.
 fn job_end(done: &Done<'_>) -> Option<Announcement> {
     let Action::Update { key, subresource: "status", object } = done.action else { return None };
     let became = |kind: &str| {
@@ -157,7 +157,7 @@ fn job_end(done: &Done<'_>) -> Option<Announcement> {
     Some(Announcement { is_warning: true, ..note(reason, message, "job-controller") })
 }
 
-/// What the scheduler decides about a pod.
+/// The scheduler's decision about a pod.
 fn scheduling(done: &Done<'_>) -> Option<Announcement> {
     let component = "default-scheduler";
     match done.action {
@@ -177,7 +177,7 @@ fn scheduling(done: &Done<'_>) -> Option<Announcement> {
     }
 }
 
-/// What a kubelet reports when containers change.
+/// The kubelet's reports about container changes.
 fn kubelet(done: &Done<'_>) -> Vec<Announcement> {
     let Action::Update { object, .. } = done.action else { return Vec::new() };
     let is_deleting = fields::is_deleting(object);

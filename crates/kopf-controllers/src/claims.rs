@@ -1,8 +1,8 @@
-//! Binds PersistentVolumeClaims: to a matching volume, or to one made for them by their class.
+//! Binds PersistentVolumeClaims: to a matching volume, or to one provisioned by their class.
 //!
 //! Fidelity: static matching by class, size and access modes; provisioning by any StorageClass,
-//! also the default one; WaitForFirstConsumer; protection finalizers; Retain and Delete. Nothing
-//! is stored anywhere: provisioned volumes are host paths that do not exist.
+//! including the default one; WaitForFirstConsumer; protection finalizers; Retain and Delete. There
+//! is no actual storage: provisioned volumes are host paths that do not exist.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ fn is_used(claim: &Key, world: &dyn World) -> bool {
         .any(|pod| !pod_state::is_finished(pod) && claims_of(pod).any(|name| name == claim.name))
 }
 
-/// Lets a deleted claim go once no pod uses it.
+/// Releases a deleted claim once no pod uses it.
 fn release_claim(key: &Key, claim: &Value, world: &dyn World, outcome: &mut Outcome) {
     if !is_used(key, world) {
         drop_finalizer(key, claim, CLAIM_PROTECTION, outcome);
@@ -193,7 +193,7 @@ fn capacity_of(volume: &Value) -> u128 {
     quantity(text(volume, &["spec", "capacity", "storage"]))
 }
 
-/// A storage quantity in thousandths of a byte; unreadable ones count as nothing.
+/// A storage quantity in thousandths of a byte; invalid ones count as zero.
 fn quantity(text: &str) -> u128 {
     let end =
         text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
@@ -220,7 +220,7 @@ fn quantity(text: &str) -> u128 {
     whole.saturating_mul(factor) + fraction.saturating_mul(factor) / scale.max(1)
 }
 
-/// Makes a volume for a claim, as its storage class would.
+/// Creates a volume for a claim, as its storage class would.
 fn provision(key: &Key, claim: &Value, world: &dyn World, outcome: &mut Outcome) {
     let class_name = text(claim, &["spec", "storageClassName"]);
     let class = world.get(&Key::new(STORAGE_CLASSES, "", class_name));
@@ -264,7 +264,7 @@ fn provision(key: &Key, claim: &Value, world: &dyn World, outcome: &mut Outcome)
     });
 }
 
-/// Follows a volume's claim: bound, released, deleted with it.
+/// Updates a volume according to its claim: bound, released, or deleted.
 fn tend_volume(key: &Key, volume: &Value, world: &dyn World, outcome: &mut Outcome) {
     let claim = claim_of(volume, world);
     if fields::is_deleting(volume) {

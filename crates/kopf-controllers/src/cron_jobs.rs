@@ -1,8 +1,8 @@
 //! Starts Jobs on schedule.
 //!
-//! Fidelity: schedules with names, ranges, steps and `@`-words, time zones, suspend, concurrency
-//! policies, starting deadlines, history limits, and status as upstream. Of several starts that
-//! were missed, only the latest is made up for.
+//! Fidelity: schedules with names, ranges, steps and `@` names, time zones, suspend, concurrency
+//! policies, starting deadlines, history limits, and status same as upstream. If several starts
+//! were missed, only the latest one is made up for.
 
 mod schedule;
 
@@ -14,7 +14,7 @@ use super::fields::{self, after_seconds, at, flag, items, number, stamp, text, t
 use super::world::{Action, Change, Controller, Interest, Key, Outcome, Propagation, Seen, World};
 use schedule::Schedule;
 
-/// Tells which start a Job is for.
+/// The annotation with the scheduled time of a Job.
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
 /// See the module.
@@ -66,7 +66,7 @@ struct Cron<'a> {
     now: Timestamp,
 }
 
-/// A start that has just been made.
+/// A Job that has just been started.
 struct Started {
     at: Timestamp,
     has_replaced: bool,
@@ -81,7 +81,7 @@ impl Cron<'_> {
         self.jobs.iter().filter(|job| !is_finished(job))
     }
 
-    /// Deletes finished Jobs beyond the limits, oldest first.
+    /// Deletes finished Jobs beyond the history limits, oldest first.
     fn forget_finished(&self, outcome: &mut Outcome) {
         for (condition, field, default) in
             [("Complete", "successfulJobsHistoryLimit", 3), ("Failed", "failedJobsHistoryLimit", 1)]
@@ -98,7 +98,7 @@ impl Cron<'_> {
         }
     }
 
-    /// Starts a Job if one is due, and says when the next one will be.
+    /// Starts a Job if one is due, and determines the time of the next one.
     fn start(&self, outcome: &mut Outcome) -> Option<Started> {
         let spec = &self.object["spec"];
         let schedule = Schedule::parse(text(spec, &["schedule"]), text(spec, &["timeZone"]))?;
@@ -186,7 +186,7 @@ impl Cron<'_> {
     }
 }
 
-/// The version of a Job when it was listed first, so that its changes do not change the list.
+/// The version of a Job when it was first listed, so that its changes do not change the list.
 fn listed_version(cron: &Value, job: &Value) -> Value {
     let listed = items(cron, &["status", "active"]).iter();
     let mut listed = listed.filter(|entry| text(entry, &["uid"]) == fields::uid(job));

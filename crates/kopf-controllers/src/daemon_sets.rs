@@ -1,8 +1,8 @@
-//! Runs one pod of each DaemonSet on every node that suits it.
+//! Runs one pod of each DaemonSet on every suitable node.
 //!
 //! Fidelity: nodeSelector, revisions, RollingUpdate with maxUnavailable, OnDelete, default
-//! tolerations, node affinity on the pods, status as upstream. Not done: maxSurge, taints beyond
-//! NoSchedule/NoExecute without toleration, affinity rules of the template.
+//! tolerations, node affinity on the pods, status same as upstream. Not implemented: maxSurge,
+//! taints other than NoSchedule/NoExecute without toleration, affinity rules of the template.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -91,7 +91,7 @@ impl DaemonSet<'_> {
         self.pods.iter().filter(move |pod| target_of(pod) == node)
     }
 
-    /// Creates missing pods; deletes failed, doubled and misplaced ones.
+    /// Creates missing pods; deletes failed, duplicate and misplaced ones.
     fn place(&self, claimant: &Claimant<'_>, outcome: &mut Outcome) {
         for node in &self.nodes {
             let name = fields::name(node);
@@ -115,7 +115,7 @@ impl DaemonSet<'_> {
         }
     }
 
-    /// Replaces outdated pods, as many at a time as may be missing.
+    /// Replaces outdated pods, within the limit of unavailable ones.
     fn update(&self, outcome: &mut Outcome) {
         if text(self.object, &["spec", "updateStrategy", "type"]) == "OnDelete" {
             return;
@@ -217,7 +217,7 @@ impl DaemonSet<'_> {
     }
 }
 
-/// The node that a daemon pod runs on or is meant for.
+/// The node that a daemon pod runs on or is assigned to.
 pub(crate) fn target_of(pod: &Value) -> &str {
     let bound = text(pod, &["spec", "nodeName"]);
     if !bound.is_empty() {

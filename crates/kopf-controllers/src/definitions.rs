@@ -1,7 +1,8 @@
-//! Finishes the deletion of CustomResourceDefinitions: deletes the instances, then lets go.
+//! Finishes the deletion of CustomResourceDefinitions: deletes the instances, then releases the
+//! definition.
 //!
-//! Fidelity: conditions and texts as upstream. Acceptance of names is not done here but when the
-//! definition is written.
+//! Fidelity: conditions and messages same as upstream. Names are accepted when the definition is
+//! written, not here.
 
 use std::collections::HashMap;
 
@@ -20,7 +21,7 @@ pub(crate) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct DefinitionCleanup {
-    /// Collections of definitions under deletion, with the definition's name.
+    /// Collections of definitions that are being deleted, with the definition's name.
     terminating: HashMap<Collection, String>,
 }
 
@@ -102,7 +103,7 @@ fn instances_of(definition: &Value) -> Collection {
     )
 }
 
-/// The status with one condition replaced in place; its time is kept while its status is the same.
+/// The status with one condition replaced in place; its time changes only if its status does.
 fn with_condition(definition: &Value, mut condition: Value) -> Value {
     let mut status = definition.get("status").cloned().unwrap_or_else(|| json!({}));
     let mut conditions = fields::items(definition, &["status", "conditions"]).to_vec();

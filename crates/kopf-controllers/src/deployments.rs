@@ -1,10 +1,10 @@
 //! Rolls Deployments out over ReplicaSets and reports progress.
 //!
-//! Fidelity: revisions, template hashes (own hash function, so names differ from upstream's),
-//! rolling update with maxSurge and maxUnavailable, Recreate, pause, proportional scaling, history
-//! limit, progress deadline, conditions and texts as upstream.
+//! Fidelity: revisions, template hashes, rolling update with maxSurge and maxUnavailable, Recreate,
+//! pause, proportional scaling, history limit, progress deadline, conditions and messages same as
+//! upstream.
 //!
-//! `rollout` decides sizes, `status` reports; both are pure and see the same [`Deployment`] view.
+//! `rollout` decides sizes, `status` reports; both are pure and use the same [`Deployment`] view.
 
 mod rollout;
 mod status;
@@ -21,13 +21,13 @@ use super::world::{Action, Change, Controller, Interest, Key, Outcome, Seen, Wor
 
 pub(crate) use template::{revision_hash, template_hash};
 
-/// Annotation that numbers the templates of a Deployment.
+/// The annotation with the revision of a template.
 const REVISION: &str = "deployment.kubernetes.io/revision";
-/// Annotation that remembers earlier numbers of a template that became current again.
+/// The annotation with earlier revisions of a template that became current again.
 const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
-/// Annotation with the Deployment's replicas when a ReplicaSet was last sized.
+/// The annotation with the Deployment's replicas when a ReplicaSet was last scaled.
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
-/// Annotation with the Deployment's upper bound when a ReplicaSet was last sized.
+/// The annotation with the Deployment's maximum replicas when a ReplicaSet was last scaled.
 const MAXIMUM: &str = "deployment.kubernetes.io/max-replicas";
 
 /// See the module.
@@ -47,7 +47,7 @@ impl Controller for Deployments {
         if change.collection != PODS {
             return concerned_owners(change, &DEPLOYMENTS, "Deployment", world);
         }
-        // Only Recreate waits for pods themselves: for their disappearance.
+        // Only Recreate depends on pods themselves: it waits until they are gone.
         if !change.is_removal() && !pod_state::is_finished(change.object()) {
             return Vec::new();
         }
@@ -88,11 +88,11 @@ impl Controller for Deployments {
     }
 }
 
-/// One ReplicaSet while a Deployment decides about it.
+/// A ReplicaSet during the decisions of a Deployment.
 #[derive(Clone, Debug)]
 struct Member {
     object: Seen,
-    /// Wanted size; starts as what is stored.
+    /// The desired size; initially the stored one.
     size: i64,
 }
 
@@ -122,9 +122,9 @@ struct Deployment<'a> {
     current: Option<Member>,
     /// All other sets, oldest first.
     old: Vec<Member>,
-    /// Name of the set that this run creates.
+    /// The name of the set that this run creates.
     created: Option<String>,
-    /// Revision of the current template, once it is settled in this run.
+    /// The revision of the current template, once this run has determined it.
     revision: Option<i64>,
     now: Timestamp,
 }
@@ -162,7 +162,7 @@ impl<'a> Deployment<'a> {
         text(self.object, &["spec", "strategy", "type"]) != "Recreate"
     }
 
-    /// Extra pods and missing pods that a rollout may have; never both zero.
+    /// The maximum surplus and missing pods of a rollout; never both zero.
     fn bounds(&self) -> (i64, i64) {
         if !self.is_rolling() {
             return (0, 0);
@@ -197,7 +197,7 @@ impl<'a> Deployment<'a> {
         existing.or(self.created.as_deref())
     }
 
-    /// Whether the Deployment's replicas changed since its sets were sized.
+    /// Whether the Deployment's replicas have changed since its sets were scaled.
     fn was_rescaled(&self) -> bool {
         self.members().filter(|member| member.stored_size() > 0).any(|member| {
             annotation(&member.object, DESIRED)
@@ -205,7 +205,7 @@ impl<'a> Deployment<'a> {
         })
     }
 
-    /// Asks to write `member` if its size, revision or copied annotations are to change.
+    /// Writes `member` if its size, revision or copied annotations must change.
     fn write_member(&self, member: &Member, revision: Option<i64>, outcome: &mut Outcome) {
         let mut object = (*member.object).clone();
         if let Some(revision) = revision {

@@ -1,7 +1,7 @@
 //! Reports how many pods of a PodDisruptionBudget may be evicted.
 //!
-//! Fidelity: counts and the DisruptionAllowed condition as upstream; the expected number of pods
-//! comes from the controllers of the pods. Evictions that are under way count for two minutes.
+//! Fidelity: counts and the DisruptionAllowed condition same as upstream; the expected number of
+//! pods comes from the controllers of the pods. Evictions in progress count for two minutes.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::label_selectors;
 use super::pod_state;
 use super::world::{Change, Controller, Interest, Key, Outcome, Seen, World};
 
-/// How long a pod counts as gone after its eviction, if it is still there.
+/// How long a pod counts as gone after its eviction, if it still exists.
 const EVICTION_SECONDS: i64 = 120;
 
 /// See the module.
@@ -47,7 +47,7 @@ impl Controller for Disruptions {
         let states = [change.old.as_deref(), change.new.as_deref()];
         let budgets = world.list(&BUDGETS, Some(fields::namespace(object)));
         let concerns = |budget: &Value| {
-            // The size of a controller counts for all of its pods.
+            // The size of a controller affects all of its pods.
             change.collection != PODS
                 || states
                     .iter()
@@ -91,7 +91,7 @@ impl Controller for Disruptions {
     }
 }
 
-/// The pods whose eviction is under way, with its time.
+/// The pods whose eviction is in progress, with its time.
 fn evicted(
     budget: &Value,
     pods: &[Seen],
@@ -113,7 +113,7 @@ fn evicted(
     kept
 }
 
-/// How many pods there should be, and how many of them have to be healthy.
+/// The expected number of pods, and how many of them must be healthy.
 fn wanted(budget: &Value, pods: &[Seen], world: &dyn World) -> (i64, i64) {
     let least = at(budget, &["spec", "minAvailable"]).filter(|value| !value.is_null());
     let most = at(budget, &["spec", "maxUnavailable"]).filter(|value| !value.is_null());
@@ -132,7 +132,7 @@ fn wanted(budget: &Value, pods: &[Seen], world: &dyn World) -> (i64, i64) {
     }
 }
 
-/// The sizes of all controllers of the pods; pods without one count for themselves not at all.
+/// The total size of all controllers of the pods; pods without a controller do not count.
 fn expected(pods: &[Seen], world: &dyn World) -> i64 {
     let mut sizes: BTreeMap<String, i64> = BTreeMap::new();
     for pod in pods {
@@ -157,7 +157,7 @@ fn controller(object: &Value, world: &dyn World) -> Option<(String, i64)> {
     if fields::uid(&owner) != text(reference, &["uid"]) {
         return None;
     }
-    // A Deployment's size counts, not that of its ReplicaSets.
+    // Uses the size of the Deployment, not of its ReplicaSets.
     controller(&owner, world).or_else(|| {
         let size = number(&owner, &["spec", "replicas"]).unwrap_or(1);
         Some((fields::uid(&owner).to_owned(), size))

@@ -1,8 +1,8 @@
 //! Publishes the pods behind Services as Endpoints and EndpointSlices.
 //!
-//! Fidelity: selectors, named target ports, ready and unready addresses,
-//! publishNotReadyAddresses, headless services, owner references and labels as upstream. One slice
-//! per service whatever its size; IPv4 only; no topology hints.
+//! Fidelity: selectors, named target ports, ready and unready addresses, publishNotReadyAddresses,
+//! headless services, owner references and labels same as upstream. One slice per service
+//! regardless of its size; IPv4 only; no topology hints.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -108,7 +108,7 @@ fn is_ours(endpoints: &Value) -> bool {
     fields::label(endpoints, "endpoints.kubernetes.io/managed-by").is_some()
 }
 
-/// Creates `wanted`, or updates what exists if `field`, `ports` or labels differ.
+/// Creates `wanted`, or updates the existing object if `field`, `ports` or labels differ.
 fn write(
     key: &Key,
     present: Option<Seen>,
@@ -161,7 +161,7 @@ impl Backing<'_> {
         labels
     }
 
-    /// The service's ports as seen behind it; named target ports follow the first pod.
+    /// The service's ports on the pods; named target ports are taken from the first pod.
     fn ports(&self) -> Vec<Value> {
         items(self.service, &["spec", "ports"])
             .iter()

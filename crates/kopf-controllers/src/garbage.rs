@@ -1,10 +1,10 @@
-//! Deletes objects whose owners are gone, and carries out foreground and orphaning deletions.
+//! Deletes objects whose owners are gone, and executes foreground and orphaning deletions.
 //!
 //! Fidelity: follows upstream's rules for absent, solid and waiting owners, several owners, blocked
-//! owners, cross-namespace owners (absent) and namespaced owners of cluster-wide objects (never
-//! collected). Differs in time only: it works at once instead of within half a second.
+//! owners, cross-namespace owners (absent) and namespaced owners of cluster-scoped objects (never
+//! collected). Differs only in timing: it acts at once instead of within half a second.
 //!
-//! Keeps only an index of owner uid to dependents, so that objects without owners cost nothing.
+//! Keeps only an index from owner uid to dependents, so objects without owners cost nothing.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,13 +18,13 @@ use super::world::{
 
 /// Finalizer that keeps an owner until its blocking dependents are gone.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-/// Finalizer that keeps an owner until its dependents have forgotten it.
+/// Finalizer that keeps an owner until its dependents no longer refer to it.
 pub(crate) const ORPHAN: &str = "orphan";
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct GarbageCollector {
-    /// Owner uid to the objects that name it.
+    /// Maps an owner uid to the objects that refer to it.
     dependents: HashMap<String, BTreeSet<Key>>,
 }
 
@@ -56,7 +56,8 @@ impl Controller for GarbageCollector {
         if is_collected && let Some(dependents) = self.dependents.get(uid(object)) {
             keys.extend(dependents.iter().cloned());
         }
-        // An owner that waits for its dependents looks again when one leaves or stops blocking.
+        // An owner that waits for its dependents is checked again when one is deleted or stops
+        // blocking.
         if change.is_removal() || old_owners != new_owners {
             keys.extend(old_owners.iter().filter_map(|owner| owner_key(owner, &key, world)));
         }
@@ -150,7 +151,7 @@ impl GarbageCollector {
         }
         let dependents = self.dependents_of(object, world);
         if is_awaited && !dependents.is_empty() {
-            // Two objects that wait for each other would wait forever: let go of the owners.
+            // Two objects that wait for each other would wait forever: unblock the owners.
             if dependents.iter().any(|(_, dependent)| is_waiting_for_dependents(dependent)) {
                 outcome.push(unblock_owners(key, object));
             }
@@ -172,11 +173,11 @@ impl GarbageCollector {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ownership {
-    /// The owner exists and stays.
+    /// The owner exists and is not being deleted.
     Solid,
     /// The owner does not exist.
     Dangling,
-    /// The owner waits for its dependents to go.
+    /// The owner waits until its dependents are gone.
     Waiting,
     /// The owner's kind is not served, or cannot own this object: nothing can be concluded.
     Unknown,
@@ -249,8 +250,8 @@ fn unblock_owners(key: &Key, object: &Value) -> Action {
     patch_metadata(key, object, json!({ "ownerReferences": owners }))
 }
 
-/// The resourceVersion makes the server refuse the write if anybody changed the object meanwhile,
-/// since lists in merge patches replace what others may have added.
+/// With the resourceVersion, the server rejects the write if the object has changed in the
+/// meantime, since lists in merge patches replace what others may have added.
 fn patch_metadata(key: &Key, object: &Value, mut metadata: Value) -> Action {
     metadata["uid"] = Value::from(uid(object));
     metadata["resourceVersion"] = Value::from(text(object, &["metadata", "resourceVersion"]));

@@ -2,8 +2,8 @@
 //!
 //! Fidelity: completions, parallelism, NonIndexed and Indexed modes, backoffLimit with exponential
 //! delay, activeDeadlineSeconds, suspend, tracking finalizers and uncounted pods, conditions with
-//! upstream's order and texts, ttlSecondsAfterFinished. Not done: podFailurePolicy, successPolicy,
-//! backoffLimitPerIndex, podReplacementPolicy; such fields are stored and ignored.
+//! upstream's order and messages, ttlSecondsAfterFinished. Not implemented: podFailurePolicy,
+//! successPolicy, backoffLimitPerIndex, podReplacementPolicy; such fields are stored and ignored.
 
 mod status;
 
@@ -18,13 +18,13 @@ use super::pod_state::{self, Claimant};
 use super::replica_sets::concerned_owners;
 use super::world::{Action, Change, Controller, Interest, Key, Outcome, Propagation, Seen, World};
 
-/// Finalizer that keeps a pod until its end has been counted.
+/// Finalizer that keeps a pod until it has been counted.
 const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 /// Annotation and label with the index of an Indexed Job's pod.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 /// Delay after the first failed pod; doubles with each further one.
 const BACKOFF_SECONDS: i64 = 10;
-/// Longest delay after a failed pod.
+/// The maximum delay after a failed pod.
 const BACKOFF_SECONDS_MAX: i64 = 600;
 
 /// See the module.
@@ -69,13 +69,13 @@ impl Controller for Jobs {
         }
         let status = job.status(&tally, verdict.as_ref());
         outcome.put_status(key, &object, status);
-        // Counted in the stored status before the pods may go.
+        // The stored status counts the pods before they are released.
         job.release_counted(&mut outcome);
         outcome
     }
 }
 
-/// How a Job ends.
+/// The result of a Job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Complete,
@@ -113,13 +113,13 @@ impl Job<'_> {
 
     fn ended(&self, phase: &'static str) -> impl Iterator<Item = &Seen> {
         self.pods.iter().filter(move |pod| {
-            // Pods that a suspension stops are no failures.
+            // Pods that are stopped by a suspension are not failures.
             let is_lost = phase == "Failed" && fields::is_deleting(pod) && !self.is_suspended();
             text(pod, &["status", "phase"]) == phase || (is_lost && !pod_state::is_finished(pod))
         })
     }
 
-    /// Pods whose end the stored counts do not contain yet.
+    /// Finished pods that the stored counts do not include yet.
     fn uncounted(&self, phase: &'static str) -> Vec<&Seen> {
         self.ended(phase).filter(|pod| fields::finalizers(pod).contains(&TRACKING)).collect()
     }
@@ -193,7 +193,7 @@ impl Job<'_> {
         outcome.actions.extend(self.active().map(|pod| pod_state::delete(pod)));
     }
 
-    /// Starts or stops pods towards the wanted number.
+    /// Starts or stops pods to reach the desired number.
     fn run(&self, claimant: &Claimant<'_>, outcome: &mut Outcome) {
         let active = self.active().count() as i64;
         let wanted = match self.completions() {
@@ -268,7 +268,7 @@ impl Job<'_> {
         pod
     }
 
-    /// Lets go of pods whose end is in the stored list of uncounted pods.
+    /// Releases pods that are in the stored list of uncounted pods.
     fn release_counted(&self, outcome: &mut Outcome) {
         let (succeeded, failed) = (self.listed("succeeded"), self.listed("failed"));
         for pod in &self.pods {
@@ -280,7 +280,7 @@ impl Job<'_> {
         }
     }
 
-    /// Lets go of every pod of a finished Job.
+    /// Releases every pod of a finished Job.
     fn release_pods(&self, outcome: &mut Outcome) {
         for pod in &self.pods {
             release(pod, outcome);
@@ -318,7 +318,7 @@ impl Job<'_> {
     }
 }
 
-/// Lets go of the pods of a Job that is gone.
+/// Releases the pods of a Job that is gone.
 fn release_orphans(job: &Key, world: &dyn World) -> Outcome {
     let mut outcome = Outcome::nothing();
     for pod in world.list(&PODS, Some(&job.namespace)) {

@@ -1,7 +1,8 @@
-//! The built-in controllers, as reducers: from the objects they see to the writes they want.
+//! The built-in controllers, as reducers: from the objects they see to the writes they request.
 //!
-//! Each says in its header how faithful it is; [`world`] has the vocabulary. Pod life is scripted by
-//! [`stages`]. Knows no store, no tasks and no HTTP: the server runs the groups.
+//! The header of each controller states its fidelity to upstream; [`world`] defines the common
+//! types. [`stages`] defines the behaviour of pods. Independent of the store, tasks and HTTP: the
+//! server runs the groups.
 
 mod accounts;
 mod aggregation;
@@ -38,17 +39,17 @@ use kopf_apimachinery::{Stored, fields, label_selectors, schema, status_error, s
 use stages::StageBook;
 use world::Controller;
 
-/// What controllers need besides the objects.
+/// The configuration of the controllers.
 pub struct Setup {
-    /// Whether pods get a node and live.
+    /// Whether pods are scheduled and run.
     pub nodes: bool,
     /// The CA bundle published in every namespace, in PEM.
     pub root_ca: String,
-    /// What pods do.
+    /// The behaviour of pods.
     pub stages: Arc<StageBook>,
 }
 
-/// All controllers, in groups: those of one group never run at the same time.
+/// All controllers, in groups: controllers of one group never run at the same time.
 pub fn groups(setup: &Setup) -> [Vec<Box<dyn Controller>>; 4] {
     let stages = || Arc::clone(&setup.stages);
     let lifecycle: Vec<Box<dyn Controller>> = vec![

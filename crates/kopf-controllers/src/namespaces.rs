@@ -1,7 +1,8 @@
 //! Empties namespaces that are being deleted, reports progress as conditions, then finalizes them.
 //!
-//! Fidelity: conditions, reasons and texts as upstream; content is deleted in the background, each
-//! object on its own; no estimate of the pods' grace is needed, since removals wake the controller.
+//! Fidelity: conditions, reasons and messages same as upstream; content is deleted in the
+//! background, each object separately. The grace period of pods is not estimated, since removals
+//! wake the controller.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,7 +16,7 @@ use super::world::{Action, Change, Controller, Interest, Key, Outcome, Propagati
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct NamespaceLifecycle {
-    /// Namespaces under deletion; usually empty, so that other changes are dismissed at once.
+    /// Namespaces that are being deleted; usually empty, so that other changes are ignored quickly.
     terminating: HashSet<String>,
 }
 
@@ -74,17 +75,17 @@ impl Controller for NamespaceLifecycle {
     }
 }
 
-/// What is left in a namespace.
+/// The remaining content of a namespace.
 #[derive(Default)]
 struct Content {
-    /// `resource.group` to number of objects.
+    /// The number of objects by `resource.group`.
     remaining: BTreeMap<String, usize>,
-    /// Finalizer to number of objects that carry it.
+    /// The number of objects by finalizer.
     finalizers: BTreeMap<String, usize>,
 }
 
 impl Content {
-    /// Counts the content and asks for the deletion of what is not being deleted yet.
+    /// Counts the content and requests the deletion of objects that are not being deleted yet.
     fn of(namespace: &str, world: &dyn World, outcome: &mut Outcome) -> Self {
         let mut content = Self::default();
         for served in world.served().into_iter().filter(|served| served.namespaced) {
@@ -179,7 +180,7 @@ impl Content {
     }
 }
 
-/// The conditions of a namespace that others have set: they stay.
+/// The conditions that other components have set, which are kept.
 fn others(namespace: &Value, own: &[&str]) -> Vec<Value> {
     let all = fields::items(namespace, &["status", "conditions"]).iter();
     all.filter(|condition| !own.contains(&text(condition, &["type"]))).cloned().collect()

@@ -1,6 +1,6 @@
-//! What workload controllers need to know about pods: active, ready, available, owned by whom.
+//! The state of pods for workload controllers: active, ready, available, owned.
 //!
-//! Pure. Also decides which pods a workload adopts or releases, and builds pods from templates.
+//! Pure. Also decides which pods a workload adopts or releases, and creates pods from templates.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use super::fields::{self, after_seconds, at, items, text};
 use super::label_selectors;
 use super::world::{Action, Collection, Key, Outcome, Seen, World};
 
-/// Whether the pod has ended for good.
+/// Whether the pod has succeeded or failed.
 pub(crate) fn is_finished(pod: &Value) -> bool {
     matches!(text(pod, &["status", "phase"]), "Succeeded" | "Failed")
 }
@@ -20,12 +20,12 @@ pub(crate) fn is_active(pod: &Value) -> bool {
     !is_finished(pod) && !fields::is_deleting(pod)
 }
 
-/// Whether the pod serves.
+/// Whether the pod is ready.
 pub(crate) fn is_ready(pod: &Value) -> bool {
     fields::is_condition_true(pod, "Ready")
 }
 
-/// Whether the pod has been ready for `min_ready_seconds`; otherwise when it will have been.
+/// Whether the pod has been ready for `min_ready_seconds`; otherwise, when it will have been.
 pub(crate) fn availability(
     pod: &Value,
     min_ready_seconds: i64,
@@ -44,7 +44,7 @@ pub(crate) fn availability(
     if available_at <= now { Ok(()) } else { Err(Some(available_at)) }
 }
 
-/// The owner of pods or replica sets, as far as claiming them matters.
+/// The owner of pods or replica sets that it claims.
 pub(crate) struct Claimant<'a> {
     /// The owner itself.
     pub(crate) owner: &'a Value,
@@ -55,13 +55,13 @@ pub(crate) struct Claimant<'a> {
 }
 
 impl Claimant<'_> {
-    /// The owner reference that it puts on what it creates.
+    /// The owner reference for the objects that it creates.
     pub(crate) fn reference(&self) -> Value {
         fields::controller_reference(self.owner, self.api_version, self.kind)
     }
 
     /// The objects of a collection that it controls. Adopts matching orphans and releases objects
-    /// that no longer match, by actions that take effect before the next look.
+    /// that no longer match; these actions take effect before the next run.
     pub(crate) fn claim(
         &self,
         collection: &Collection,
@@ -72,7 +72,7 @@ impl Claimant<'_> {
         let has_selector = selector.is_some_and(|selector| !selector.is_null());
         let mut claimed = Vec::new();
         for object in world.list(collection, Some(fields::namespace(self.owner))) {
-            // Without a selector, ownership alone decides: nothing would ever be enough otherwise.
+            // Without a selector, only ownership counts: otherwise pods would be created endlessly.
             let is_selected = if has_selector {
                 label_selectors::selects(selector, &object)
             } else {
@@ -138,7 +138,7 @@ pub(crate) fn from_template(template: &Value, claimant: &Claimant<'_>) -> Value 
     })
 }
 
-/// Deletes a pod as a controller does, with the pod's own grace.
+/// Deletes a pod with the pod's own grace period.
 pub(crate) fn delete(pod: &Value) -> Action {
     Action::Delete {
         key: Key::of(PODS, pod),
@@ -148,7 +148,7 @@ pub(crate) fn delete(pod: &Value) -> Action {
     }
 }
 
-/// Orders pods so that those which a scale-down should take come first: unscheduled, pending, not
+/// Sorts pods so that those to be deleted in a scale-down come first: unscheduled, pending, not
 /// ready, ready for a shorter time, more restarts, newer.
 pub(crate) fn rank_for_deletion(pods: &mut [Seen]) {
     pods.sort_by_cached_key(|pod| {
@@ -168,7 +168,7 @@ pub(crate) fn rank_for_deletion(pods: &mut [Seen]) {
     });
 }
 
-/// How often the pod's containers were restarted, at most.
+/// The maximum number of restarts of any of the pod's containers.
 pub(crate) fn restarts(pod: &Value) -> i64 {
     items(pod, &["status", "containerStatuses"])
         .iter()

@@ -1,7 +1,7 @@
-//! Lives the life of pods on their node, as their stages say: the kubelet of the embedded world.
+//! Simulates pods on their node according to their stages: the kubelet of the embedded server.
 //!
 //! Fidelity: phases, conditions, container states, restarts with back-off, readiness gates,
-//! graceful deletion. No processes run, no probes, no volumes; `stages` decides.
+//! graceful deletion. There are no processes, probes or volumes; `stages` decides what happens.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use super::world::{Action, Change, Controller, Interest, Key, Outcome, World};
 use crate::stages::StageBook;
 use crate::stages::life::{self, Addresses};
 
-/// Address of the node when it reports none.
+/// The address of a node that reports none.
 const HOST_ADDRESS: &str = "172.18.0.2";
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct PodLife {
-    /// Says what pods do.
+    /// Defines the behaviour of pods.
     pub(crate) stages: Arc<StageBook>,
-    /// Number of the pod address given last.
+    /// The number of the last assigned pod address.
     pub(crate) last_address: u32,
 }
 
@@ -116,7 +116,7 @@ impl PodLife {
     }
 }
 
-/// Ends a deleted pod: at once, or after its grace if it is stubborn.
+/// Ends a deleted pod: at once, or after its grace period if it is stubborn.
 fn terminate(key: &Key, pod: &Value, is_stubborn: bool, now: Timestamp, outcome: &mut Outcome) {
     let deadline = fields::time(pod, &["metadata", "deletionTimestamp"]).unwrap_or(now);
     if is_stubborn && deadline > now && !pod_state::is_finished(pod) {

@@ -1,7 +1,8 @@
-//! Checks the types in the expressions of ValidatingAdmissionPolicies, and reports in their status.
+//! Checks the types in the expressions of ValidatingAdmissionPolicies, and reports the results in
+//! their status.
 //!
-//! Fidelity: which kinds are looked at, where warnings are and how they look, as upstream. What the
-//! checker does not know, such as variables and parameters, it does not complain of.
+//! Fidelity: the checked kinds and the warnings are the same as upstream's. There are no warnings
+//! about types that the checker does not know, such as those of variables and parameters.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::fields::{at, items, number, text, texts};
 use super::world::{Change, Controller, Interest, Key, Outcome, World};
 use crate::schema::{self, Schema, cel};
 
-/// How many kinds are looked at, as upstream.
+/// The maximum number of checked kinds, as in upstream.
 const KINDS_MAX: usize = 10;
 
 /// See the module.
@@ -59,13 +60,13 @@ impl Controller for PolicyTypes {
 
 /// A kind with its schema.
 struct Checked {
-    /// Group, version and kind, by which they are sorted.
+    /// Group, version and kind, which are the sort key.
     name: (String, String, String),
     schema: Arc<Schema>,
 }
 
 impl Checked {
-    /// As Go prints it.
+    /// The format of Go.
     fn shown(&self) -> String {
         let (group, version, kind) = &self.name;
         format!("{group}/{version}, Kind={kind}")
@@ -95,7 +96,7 @@ fn warnings(policy: &Value, world: &dyn World) -> Vec<Value> {
     warnings
 }
 
-/// The kinds that a policy is about, unless it is about any.
+/// The kinds that a policy names; rules with wildcards are skipped.
 fn kinds(policy: &Value, world: &dyn World) -> Vec<Checked> {
     let mut kinds: Vec<Checked> = Vec::new();
     for rule in items(policy, &["spec", "matchConstraints", "resourceRules"]) {

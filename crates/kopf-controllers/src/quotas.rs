@@ -1,7 +1,7 @@
 //! Reports how much of a ResourceQuota is used.
 //!
-//! Fidelity: `status.hard` and `status.used` as upstream, counted from what exists. The server
-//! adds what it admits by itself, so that there is usually nothing left to correct.
+//! Fidelity: `status.hard` and `status.used` same as upstream, counted from the existing objects.
+//! The server itself adds the objects that it admits, so there is usually nothing to correct.
 
 use jiff::Timestamp;
 use kopf_kinds::quota;
@@ -27,7 +27,7 @@ impl Controller for Quotas {
     fn concerned(&mut self, change: &Change, world: &dyn World) -> Vec<Key> {
         let object = change.object();
         if change.collection == QUOTAS {
-            // The server itself writes to the status before it stores what it counts there.
+            // The server itself updates the status before it stores the objects that it counts.
             let limits = |seen: &Seen| at(seen, &["spec", "hard"]).cloned();
             let is_same = match (&change.old, &change.new) {
                 (Some(old), Some(new)) => limits(old) == limits(new),

@@ -1,7 +1,7 @@
-//! Keeps as many pods as a ReplicaSet asks for and reports on them.
+//! Keeps the number of pods that a ReplicaSet requests, and reports on them.
 //!
-//! Fidelity: adoption, release, order of scale-down, minReadySeconds, status and the ReplicaFailure
-//! condition's absence; no slow start: missing pods are created in one burst of at most
+//! Fidelity: adoption, release, order of scale-down, minReadySeconds and status. Never sets the
+//! ReplicaFailure condition. No slow start: missing pods are created in one burst of at most
 //! [`BURST_MAX`].
 
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ use super::label_selectors;
 use super::pod_state::{self, Claimant};
 use super::world::{Action, Change, Controller, Interest, Key, Outcome, Seen, World};
 
-/// Most pods created or deleted in one go; the next look does the rest.
+/// The maximum number of pods created or deleted at once; the next run does the rest.
 const BURST_MAX: usize = 500;
 
 /// See the module.
@@ -41,7 +41,7 @@ impl Controller for ReplicaSets {
     }
 }
 
-/// Adds the status, unless pods have to be adopted or released before.
+/// Adds the status, unless pods have to be adopted or released first.
 pub(super) fn with_status(
     mut outcome: Outcome,
     key: &Key,
@@ -54,7 +54,8 @@ pub(super) fn with_status(
     outcome
 }
 
-/// Keeps as many pods as the owner asks for; none instead of a status if pods changed hands first.
+/// Keeps the number of pods that the owner requests; returns `None` instead of a status if pods are
+/// adopted or released first.
 pub(super) fn keep(
     claimant: &Claimant<'_>,
     world: &dyn World,
@@ -86,8 +87,8 @@ pub(super) fn keep(
     (outcome, Some(status))
 }
 
-/// The workloads of a kind that a change of one of them, or of a pod, concerns: the pod's
-/// controller before and after, and for orphans every workload whose selector matches.
+/// The workloads of a kind that are affected by a change of one of them, or of a pod: the pod's old
+/// and new controller, and for orphans every workload whose selector matches.
 pub(crate) fn concerned_owners(
     change: &Change,
     collection: &super::world::Collection,

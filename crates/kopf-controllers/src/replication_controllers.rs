@@ -1,4 +1,5 @@
-//! Keeps as many pods as a ReplicationController asks for: a ReplicaSet with a plainer selector.
+//! Keeps the number of pods that a ReplicationController requests: a ReplicaSet with a simpler
+//! selector.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -40,7 +41,7 @@ impl Controller for ReplicationControllers {
 
     fn reconcile(&mut self, key: &Key, world: &dyn World, now: Timestamp) -> Outcome {
         let Some(object) = world.get(key) else { return Outcome::nothing() };
-        // As if it had the selector of newer kinds.
+        // Convert the selector to the form of newer kinds.
         let mut owner: Value = (*object).clone();
         let pairs = at(&object, &["spec", "selector"]).cloned().unwrap_or(Value::Null);
         fields::set(&mut owner, &["spec", "selector"], json!({ "matchLabels": pairs }));

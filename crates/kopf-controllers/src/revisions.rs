@@ -1,6 +1,6 @@
 //! ControllerRevisions: the numbered pod templates of StatefulSets and DaemonSets.
 //!
-//! Pure. Finds the revision of the present template or asks for its creation, renumbers a template
+//! Pure. Finds the revision of the current template or requests its creation, renumbers a template
 //! that became current again, and deletes revisions beyond the history limit.
 
 use serde_json::{Value, json};
@@ -11,21 +11,21 @@ use super::fields::{self, at, number};
 use super::pod_state::Claimant;
 use super::world::{Action, Key, Outcome, Propagation, Seen, World};
 
-/// Label with the hash of a pod's template.
+/// The label with the hash of a pod's template.
 pub(crate) const HASH_LABEL: &str = "controller-revision-hash";
 
 /// The revisions of one workload.
 pub(crate) struct Revisions {
-    /// Stored ones, oldest first.
+    /// The stored revisions, oldest first.
     pub(crate) stored: Vec<Seen>,
-    /// Name of the revision of the present template, stored or asked for.
+    /// The name of the current template's revision, stored or requested.
     pub(crate) update: String,
-    /// Number of that revision.
+    /// The number of that revision.
     pub(crate) number: i64,
 }
 
 impl Revisions {
-    /// Finds or asks for the revision of the workload's present template.
+    /// Finds the revision of the workload's current template or requests its creation.
     pub(crate) fn of(claimant: &Claimant<'_>, world: &dyn World, outcome: &mut Outcome) -> Self {
         let owner = claimant.owner;
         let mut stored: Vec<Seen> = world
@@ -58,7 +58,7 @@ impl Revisions {
         Self { stored, update, number: update_number }
     }
 
-    /// The pod template of a revision; the present one if that revision is unknown.
+    /// The pod template of a revision; the current one if that revision is unknown.
     pub(crate) fn template<'a>(&'a self, name: &str, owner: &'a Value) -> &'a Value {
         self.stored
             .iter()
@@ -68,7 +68,7 @@ impl Revisions {
             .unwrap_or(&Value::Null)
     }
 
-    /// Deletes the oldest revisions that no pod uses, beyond the workload's limit.
+    /// Deletes the oldest unused revisions beyond the workload's limit.
     pub(crate) fn forget(&self, owner: &Value, used: &[&str], outcome: &mut Outcome) {
         let limit = number(owner, &["spec", "revisionHistoryLimit"]).unwrap_or(10);
         let unused: Vec<&Seen> = self

@@ -1,7 +1,8 @@
-//! Gives pods a node.
+//! Assigns pods to nodes.
 //!
-//! Fidelity: nodeSelector, DaemonSet affinity, unschedulable nodes, scheduling gates, foreign
-//! schedulers; no resources, taints, spreading or preemption: the first suitable node takes all.
+//! Fidelity: nodeSelector, DaemonSet affinity, unschedulable nodes, scheduling gates, other
+//! schedulers; no resources, taints, spreading or preemption: the first suitable node takes all
+//! pods.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::stages::{StageBook, Start};
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
-    /// Says which pods must not find a node.
+    /// Defines which pods must not be scheduled.
     pub(crate) stages: Arc<StageBook>,
 }
 

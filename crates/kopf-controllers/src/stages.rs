@@ -1,11 +1,12 @@
-//! Pod life as scriptable stages: what a pod does is chosen by a test, not by an image.
+//! Scripted behaviour of pods: a test decides what a pod does, not its image.
 //!
-//! A [`Stage`] says how a pod starts, whether it becomes ready, and how it ends. It is chosen by,
-//! in this order: the Pod's annotation `kopf.dev/stage`, the last rule given to the server whose
-//! [`PodSelector`] matches, the default. By default pods run and are ready at once, and pods of
-//! Jobs complete with exit code 0.
+//! A [`Stage`] defines how a pod starts, whether it becomes ready, and how it ends. It is taken
+//! from the first of these: the Pod's annotation `kopf.dev/stage`, the last rule given to the
+//! server whose [`PodSelector`] matches, the default. By default, pods run and are ready at once,
+//! and pods of Jobs complete with exit code 0.
 //!
-//! Owns the vocabulary and the rules; `life` turns them into pod status. Knows no store.
+//! Responsible for the types and the rules; `life` turns them into pod status. Independent of the
+//! store.
 
 mod annotation;
 pub(crate) mod life;
@@ -20,14 +21,14 @@ use serde_json::Value;
 
 use crate::fields;
 
-/// How a pod begins.
+/// How a pod starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// It gets a node, and its containers run.
+    /// It is scheduled, and its containers run.
     Run,
-    /// It gets a node, but its images cannot be pulled.
+    /// It is scheduled, but its images cannot be pulled.
     ImagePullError,
-    /// No node takes it.
+    /// It cannot be scheduled.
     Unschedulable,
 }
 
@@ -40,11 +41,11 @@ pub struct End {
     pub(crate) exit_code: i64,
     /// The reason in the status; by default `Completed` or `Error`.
     pub reason: Option<String>,
-    /// How often they end before they stay; `None` means every time.
+    /// How often they end before they keep running; `None` means every time.
     pub times: Option<i64>,
 }
 
-/// What a pod does in its life.
+/// The behaviour of a pod.
 ///
 /// ```
 /// use std::time::Duration;
@@ -55,15 +56,15 @@ pub struct End {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// Time between getting a node and starting.
+    /// The time between being scheduled and starting.
     pub(crate) delay: Duration,
     pub(crate) start: Start,
-    /// Time between running and being ready; `None` means never.
+    /// The time between running and being ready; `None` means never.
     pub(crate) ready_after: Option<Duration>,
     pub(crate) end: Option<End>,
-    /// What `pods/log` answers.
+    /// The response of `pods/log`.
     pub(crate) logs: String,
-    /// Whether a deleted pod uses up its whole grace period.
+    /// Whether a deleted pod takes its whole grace period.
     pub(crate) is_stubborn: bool,
 }
 
@@ -85,13 +86,13 @@ impl Stage {
         Self { ready_after: None, ..Self::running() }
     }
 
-    /// Runs and ends with an exit code; what follows depends on the pod's restart policy.
+    /// Runs and ends with an exit code; the pod's restart policy determines what follows.
     pub fn complete(exit_code: i64) -> Self {
         let end = End { after: Duration::ZERO, exit_code, reason: None, times: None };
         Self { end: Some(end), ..Self::running() }
     }
 
-    /// Ends with an exit code again and again, without ever being ready.
+    /// Repeatedly ends with an exit code, without ever being ready.
     pub fn crash(exit_code: i64) -> Self {
         Self { ready_after: None, ..Self::complete(exit_code) }
     }
@@ -101,54 +102,54 @@ impl Stage {
         Self { start: Start::ImagePullError, ..Self::running() }
     }
 
-    /// Never gets a node.
+    /// Is never scheduled.
     pub fn unschedulable() -> Self {
         Self { start: Start::Unschedulable, ..Self::running() }
     }
 
-    /// Waits before it starts.
+    /// Sets a delay before it starts.
     #[must_use]
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// Becomes ready some time after it started.
+    /// Becomes ready this long after it started.
     #[must_use]
     pub fn ready_after(mut self, delay: Duration) -> Self {
         self.ready_after = Some(delay);
         self
     }
 
-    /// Runs for some time before it ends; without an end, ends with exit code 0.
+    /// Runs for this long before it ends; if no end is set, it ends with exit code 0.
     #[must_use]
     pub fn after(mut self, after: Duration) -> Self {
         self.end_mut().after = after;
         self
     }
 
-    /// Ends only so many times, then keeps running and becomes ready.
+    /// Ends only this many times, then keeps running and becomes ready.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.end_mut().times = Some(i64::from(times));
         self
     }
 
-    /// The reason shown for the end, such as `OOMKilled`.
+    /// Sets the reason shown for the end, such as `OOMKilled`.
     #[must_use]
     pub fn reason(mut self, reason: &str) -> Self {
         self.end_mut().reason = Some(reason.to_owned());
         self
     }
 
-    /// What `kubectl logs` shows.
+    /// Sets the output of `kubectl logs`.
     #[must_use]
     pub fn logs(mut self, logs: &str) -> Self {
         logs.clone_into(&mut self.logs);
         self
     }
 
-    /// Ignores the request to end, so that deletion takes the whole grace period.
+    /// Ignores the termination signal, so that deletion takes the whole grace period.
     #[must_use]
     pub fn stubborn(mut self) -> Self {
         self.is_stubborn = true;
@@ -165,7 +166,7 @@ impl Stage {
     }
 }
 
-/// Chooses pods; every given part must match.
+/// Selects pods; every given part must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodSelector {
     namespace: Option<String>,
@@ -188,7 +189,7 @@ impl PodSelector {
         self
     }
 
-    /// Pods of a name; a trailing `*` matches any rest.
+    /// Pods with a name; a trailing `*` matches any suffix.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
@@ -209,7 +210,7 @@ impl PodSelector {
         self
     }
 
-    /// Pods that an object of a kind controls; a trailing `*` in the name matches any rest.
+    /// Pods controlled by an object of this kind; a trailing `*` in the name matches any suffix.
     #[must_use]
     pub fn owner(mut self, kind: &str, name: &str) -> Self {
         self.owner = Some((kind.to_owned(), name.to_owned()));
@@ -250,24 +251,24 @@ pub struct StageBook {
 }
 
 impl StageBook {
-    /// Adds a rule that wins over all earlier ones.
+    /// Adds a rule that takes precedence over all earlier ones.
     pub fn add(&self, selector: PodSelector, stage: Stage) {
         let mut rules = self.rules.write();
         rules.retain(|(other, _)| *other != selector);
         rules.push((selector, stage));
     }
 
-    /// Forgets all rules.
+    /// Removes all rules.
     pub fn clear(&self) {
         self.rules.write().clear();
     }
 
-    /// The same rules for another world.
+    /// A copy of the rules for another server.
     pub fn fork(&self) -> Arc<Self> {
         Arc::new(Self { rules: RwLock::new(self.rules.read().clone()) })
     }
 
-    /// The stage of a pod; fails when its annotation cannot be read.
+    /// The stage of a pod; fails if its annotation is invalid.
     pub(crate) fn stage_of(&self, pod: &Value) -> Result<Stage, annotation::ParseStageError> {
         let mut stage = match fields::annotation(pod, annotation::STAGE) {
             Some(text) => text.parse()?,
@@ -279,7 +280,7 @@ impl StageBook {
         Ok(stage)
     }
 
-    /// What `pods/log` answers for a pod.
+    /// The response of `pods/log` for a pod.
     pub fn logs_of(&self, pod: &Value) -> String {
         self.stage_of(pod).map(|stage| stage.logs).unwrap_or_default()
     }

@@ -2,7 +2,7 @@
 //!
 //! Fidelity: OrderedReady and Parallel, start ordinal, claim templates, revisions, RollingUpdate
 //! with partition, OnDelete, replacement of failed pods, claim retention `Delete` for scale-down,
-//! status as upstream. Not done: maxUnavailable, retention on deletion of the set.
+//! status same as upstream. Not implemented: maxUnavailable, retention on deletion of the set.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -103,7 +103,7 @@ impl StatefulSet<'_> {
         self.pods.iter().find(|pod| fields::name(pod) == name)
     }
 
-    /// Does what may be done now: fill gaps, then shrink, then update.
+    /// Makes the next step: fills gaps, then scales down, then updates.
     fn step(&self, world: &dyn World, outcome: &mut Outcome) {
         let end = self.start() + self.replicas();
         for ordinal in self.start()..end {
@@ -133,7 +133,7 @@ impl StatefulSet<'_> {
         }
     }
 
-    /// Creates or replaces the pod of an ordinal; tells whether it is there and available.
+    /// Creates or replaces the pod of an ordinal; returns whether it exists and is available.
     fn fill(&self, ordinal: i64, world: &dyn World, outcome: &mut Outcome) -> bool {
         let Some(pod) = self.pod_at(ordinal) else {
             for claim in self.claims(ordinal) {
@@ -155,7 +155,7 @@ impl StatefulSet<'_> {
         self.is_available(pod, outcome)
     }
 
-    /// Replaces the last outdated pod, once everything above it is available.
+    /// Replaces the last outdated pod once all pods above it are available.
     fn update(&self, end: i64, outcome: &mut Outcome) {
         for ordinal in (self.start().max(self.start() + self.partition())..end).rev() {
             let Some(pod) = self.pod_at(ordinal) else { return };

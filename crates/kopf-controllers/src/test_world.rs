@@ -1,4 +1,4 @@
-//! A world in a map, for testing reducers without a server.
+//! An in-memory world for testing reducers without a server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ pub(crate) struct TestWorld {
 }
 
 impl TestWorld {
-    /// Makes a kind known.
+    /// Adds a kind.
     pub(crate) fn serve(&mut self, collection: Collection, kind: &str, namespaced: bool) {
         self.served.push(Served { collection, kind: kind.to_owned(), namespaced });
     }
 
-    /// Stores an object and tells the change.
+    /// Stores an object and returns the change.
     pub(crate) fn put(&mut self, collection: &Collection, mut object: Value) -> Change {
         self.version += 1;
         let version = Value::from(self.version.to_string());
@@ -35,7 +35,7 @@ impl TestWorld {
         Change { collection: collection.clone(), old, new: Some(new) }
     }
 
-    /// Removes an object and tells the change.
+    /// Removes an object and returns the change.
     pub(crate) fn take(&mut self, key: &Key) -> Change {
         let old = self.objects.remove(key).expect("the test removes what it has put");
         Change { collection: key.collection.clone(), old: Some(old), new: None }
@@ -61,12 +61,12 @@ impl World for TestWorld {
     }
 }
 
-/// The moment at which all reducer tests happen.
+/// The fixed time of all reducer tests.
 pub(crate) fn noon() -> Timestamp {
     "2026-11-15T12:00:00Z".parse().expect("a valid time")
 }
 
-/// Tells a change and reconciles all keys that it concerns.
+/// Passes a change to a controller and reconciles all affected keys.
 pub(crate) fn react(
     controller: &mut dyn Controller,
     change: &Change,
@@ -79,7 +79,7 @@ pub(crate) fn react(
         .collect()
 }
 
-/// The actions as short texts: `delete pods/ns/name`, `patch deployments.apps/ns/name`.
+/// The actions in short form: `delete pods/ns/name`, `patch deployments.apps/ns/name`.
 pub(crate) fn describe(outcomes: &[Outcome]) -> Vec<String> {
     let at = |key: &Key| format!("{}/{}/{}", key.collection.table(), key.namespace, key.name);
     let sub = |name: &str| if name.is_empty() { String::new() } else { format!("/{name}") };
@@ -108,10 +108,10 @@ pub(crate) fn describe(outcomes: &[Outcome]) -> Vec<String> {
         .collect()
 }
 
-/// Carries out actions and runs controllers until nothing changes: a server in miniature.
+/// Executes actions and runs controllers until nothing changes: a minimal server.
 ///
-/// Knows generateName, uids, generation, finalizers, status, binding and merge patches; no
-/// validation, no defaults, no grace.
+/// Supports generateName, uids, generation, finalizers, status, binding and merge patches; no
+/// validation, no defaults, no grace periods.
 pub(crate) struct Simulation {
     pub(crate) world: TestWorld,
     pub(crate) now: Timestamp,
@@ -207,7 +207,7 @@ impl Simulation {
                     self.update(&key.collection, object);
                 }
             }
-            // No ownership here: applying is merging.
+            // There is no field ownership here: apply is a merge.
             Action::Patch { key, patch, .. } | Action::Apply { key, object: patch, .. } => {
                 let Some(present) = self.world.get(&key) else { return };
                 let mut object = (*present).clone();
@@ -237,7 +237,7 @@ impl Simulation {
         }
     }
 
-    /// Runs until nothing is left to do at the present time.
+    /// Runs until nothing is left to do at the current time.
     pub(crate) fn settle(&mut self) {
         for _ in 0..10_000 {
             let mut tasks: Vec<(usize, Key)> = Vec::new();

@@ -1,8 +1,8 @@
-//! What a controller may see and do: a consistent view of all objects, and the writes it asks for.
+//! The interface of controllers: a consistent view of all objects, and the writes they request.
 //!
-//! Owns the vocabulary between reducers and their runner. Refuses to know how objects are stored
-//! or how writes travel. Reducers read a [`World`] (always one snapshot, hence never stale against
-//! itself) and return an [`Outcome`]; the runner executes it.
+//! Defines the types shared by reducers and their runner. Does not know how objects are stored or
+//! how writes are executed. Reducers read a [`World`] (always one snapshot, so it is consistent)
+//! and return an [`Outcome`], which the runner executes.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -33,9 +33,9 @@ impl Deref for Seen {
     }
 }
 
-/// Names one collection of objects regardless of version: `pods`, `deployments.apps`.
+/// A collection of objects regardless of version: `pods`, `deployments.apps`.
 ///
-/// Clones are cheap, since every key carries one.
+/// Cheap to clone, since every key contains one.
 #[derive(Clone, Debug)]
 pub struct Collection(Name);
 
@@ -106,10 +106,10 @@ impl Collection {
     }
 }
 
-/// One collection and what the server knows about it.
+/// A collection with its kind and scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// Which collection.
+    /// The collection.
     pub collection: Collection,
     /// The kind of its objects.
     pub kind: String,
@@ -117,10 +117,10 @@ pub struct Served {
     pub namespaced: bool,
 }
 
-/// Points at one object.
+/// Identifies one object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// Where it is kept.
+    /// The collection of the object.
     pub collection: Collection,
     /// Its namespace, empty when it has none.
     pub namespace: String,
@@ -129,7 +129,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key from its parts.
+    /// Creates a key from its parts.
     pub fn new(collection: Collection, namespace: &str, name: &str) -> Self {
         Self { collection, namespace: namespace.to_owned(), name: name.to_owned() }
     }
@@ -140,7 +140,7 @@ impl Key {
     }
 }
 
-/// One consistent view of everything that is stored.
+/// A consistent view of all stored objects.
 pub trait World: Send + Sync {
     /// The object under `key`.
     fn get(&self, key: &Key) -> Option<Seen>;
@@ -156,10 +156,10 @@ pub trait World: Send + Sync {
     }
 }
 
-/// One change of one object: created without `old`, deleted without `new`.
+/// A change of one object: created if `old` is absent, deleted if `new` is absent.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Where the object is kept.
+    /// The collection of the object.
     pub collection: Collection,
     /// The object before.
     pub old: Option<Seen>,
@@ -176,7 +176,7 @@ impl Change {
             .expect("a change has a state before or after it")
     }
 
-    /// Whether the object is gone now.
+    /// Whether the object is gone.
     pub fn is_removal(&self) -> bool {
         self.new.is_none()
     }
@@ -185,16 +185,16 @@ impl Change {
 /// How dependents are treated when their owner is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// Owner first, dependents later.
+    /// The owner is deleted first, the dependents later.
     Background,
-    /// Dependents first.
+    /// The dependents are deleted first.
     Foreground,
-    /// Dependents stay.
+    /// The dependents are kept.
     Orphan,
 }
 
 impl Propagation {
-    /// As written in delete options.
+    /// The name in delete options.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Background => "Background",
@@ -204,19 +204,19 @@ impl Propagation {
     }
 }
 
-/// One write that a controller asks for.
+/// A write that a controller requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Creates an object; one that exists already is fine.
+    /// Creates an object; it is not an error if it exists already.
     Create {
-        /// Where.
+        /// The collection.
         collection: Collection,
-        /// What; namespace and name are in its metadata.
+        /// The object; namespace and name are in its metadata.
         object: Value,
     },
     /// Replaces an object or one of its subresources; its resourceVersion guards the write.
     Update {
-        /// Which.
+        /// The object to replace.
         key: Key,
         /// The subresource written, empty for the object itself.
         subresource: &'static str,
@@ -225,44 +225,44 @@ pub enum Action {
     },
     /// Merges a JSON merge patch into an object or one of its subresources.
     Patch {
-        /// Which.
+        /// The object to patch.
         key: Key,
         /// The subresource written, empty for the object itself.
         subresource: &'static str,
         /// The merge patch.
         patch: Value,
     },
-    /// Applies a part of an object, and takes it over from other managers.
+    /// Applies part of an object with force, taking it over from other managers.
     Apply {
-        /// Which.
+        /// The object to apply to.
         key: Key,
         /// The subresource written, empty for the object itself.
         subresource: &'static str,
         /// The part, with the type and the name of the object.
         object: Value,
     },
-    /// Gives a pod its node.
+    /// Binds a pod to a node.
     Bind {
-        /// Which pod.
+        /// The pod.
         key: Key,
         /// The node's name.
         node: String,
     },
-    /// Deletes an object; one that is gone already is fine.
+    /// Deletes an object; it is not an error if it is already gone.
     Delete {
-        /// Which.
+        /// The object to delete.
         key: Key,
-        /// The uid it must still have; empty for any.
+        /// The uid that it must have; empty for any.
         uid: String,
-        /// What happens to its dependents; `None` leaves the choice to the server.
+        /// The treatment of its dependents; `None` for the server's default.
         propagation: Option<Propagation>,
-        /// Seconds of grace; `None` leaves the choice to the server.
+        /// The grace period in seconds; `None` for the server's default.
         grace_seconds: Option<i64>,
     },
 }
 
 impl Action {
-    /// The object that it changes; none if it creates one.
+    /// The object that it changes; `None` if it creates one.
     pub fn key(&self) -> Option<&Key> {
         match self {
             Self::Create { .. } => None,
@@ -275,12 +275,12 @@ impl Action {
     }
 }
 
-/// What one reconciliation wants.
+/// The result of one reconciliation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Writes, in order; the first that fails ends the run and the key is retried.
+    /// Writes, in order; the first failure ends the run, and the key is retried.
     pub actions: Vec<Action>,
-    /// When to look again even if nothing changes.
+    /// When to run again even if nothing changes.
     pub wake_at: Option<Timestamp>,
 }
 
@@ -295,7 +295,7 @@ impl Outcome {
         self.actions.push(action);
     }
 
-    /// Asks to look again at `time`, or earlier if that was asked already.
+    /// Schedules another run at `time`, unless an earlier one is already scheduled.
     pub fn wake(&mut self, time: Timestamp) {
         self.wake_at = Some(self.wake_at.map_or(time, |earlier| earlier.min(time)));
     }
@@ -311,7 +311,7 @@ impl Outcome {
         self.push(Action::Apply { key: key.clone(), subresource, object: part });
     }
 
-    /// Writes `status` into `object`, unless it is there already.
+    /// Writes `status` to `object`, unless it is unchanged.
     pub fn put_status(&mut self, key: &Key, object: &Value, status: Value) {
         if object.get("status") != Some(&status) {
             let mut object = object.clone();
@@ -321,35 +321,35 @@ impl Outcome {
     }
 }
 
-/// What a controller wants to hear about.
+/// The changes that a controller receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Changes of these collections.
     Collections(Vec<Collection>),
-    /// Changes of every collection, also of those that appear later.
+    /// Changes of every collection, including those that are added later.
     Everything,
 }
 
-/// A reducer with a name. Implementations hold no state that they cannot rebuild from changes.
+/// A named reducer. Implementations hold no state that they cannot rebuild from changes.
 pub trait Controller: Send {
-    /// Name in logs and in activity reports.
+    /// The name in logs and in activity reports.
     fn name(&self) -> &'static str;
-    /// As whom it writes: user name and field manager.
+    /// The user name and field manager of its writes.
     fn identity(&self) -> (&'static str, &'static str) {
         ("system:kube-controller-manager", "kube-controller-manager")
     }
-    /// What it hears about. On start, everything that exists is told as created.
+    /// The changes that it receives. At start, all existing objects are reported as created.
     fn interest(&self) -> Interest;
-    /// The keys that a change concerns.
+    /// The keys that are affected by a change.
     fn concerned(&mut self, change: &Change, world: &dyn World) -> Vec<Key>;
-    /// The keys to look at after something outside of the world changed, such as stages.
+    /// The keys to reconcile after something outside of the store has changed, such as stages.
     fn poked(&mut self, _world: &dyn World) -> Vec<Key> {
         Vec::new()
     }
-    /// Whether it remembers nothing of the changes that it was told.
+    /// Whether it keeps no state from the changes that it has received.
     fn is_blank(&self) -> bool {
         true
     }
-    /// Compares what is with what should be.
+    /// Compares the actual with the desired state and returns the necessary writes.
     fn reconcile(&mut self, key: &Key, world: &dyn World, now: Timestamp) -> Outcome;
 }

@@ -1,4 +1,4 @@
-//! CertificateSigningRequests: who asks is said by the server, not by the client.
+//! CertificateSigningRequests: the server, not the client, sets the requester.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use super::KindContext;
 use super::fields::object_mut;
 use crate::User;
 
-/// Table of the requests.
+/// The table of requests.
 pub const CERTIFICATE_REQUESTS: &str = "certificatesigningrequests.certificates.k8s.io";
 
-/// Puts the identity of the requester in the place of whatever the client sent.
+/// Replaces the requester sent by the client with the actual user.
 pub fn name_requester(object: &mut Value, user: &User) {
     let Some(spec) = object_mut(object, "spec").and_then(Value::as_object_mut) else { return };
     for key in ["username", "uid", "groups", "extra"] {
@@ -27,7 +27,7 @@ pub fn name_requester(object: &mut Value, user: &User) {
     }
 }
 
-/// Updates never change what was asked for.
+/// Updates never change the request itself.
 pub(super) fn prepare_update(_: &KindContext<'_>, object: &mut Value, old: &Value) {
     object["spec"] = old["spec"].clone();
 }

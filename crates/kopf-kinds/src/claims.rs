@@ -1,17 +1,17 @@
-//! What the server decides about claims: where their data come from.
+//! Server-side defaults of claims: their data sources.
 
 use serde_json::Value;
 
 use super::KindContext;
 use super::fields::{is_empty, object_mut, text};
 
-/// Drops old data sources that were never supported, and names the source in both fields.
+/// Drops unsupported data sources, and sets the source in both fields.
 pub(super) fn prepare_create(_: &KindContext<'_>, object: &mut Value) {
     let Some(spec) = object_mut(object, "spec") else { return };
     settle(spec, &Value::Null);
 }
 
-/// Like a new claim; a source that is there stays.
+/// As for a new claim; an existing source is kept.
 pub(super) fn prepare_update(context: &KindContext<'_>, object: &mut Value, old: &Value) {
     if context.subresource.is_empty()
         && let Some(spec) = object_mut(object, "spec")
@@ -34,7 +34,7 @@ fn settle(spec: &mut Value, old: &Value) {
     }
 }
 
-/// Whether a data source was possible before there were references to anything.
+/// Whether a data source is of a kind that the older field supports.
 fn is_supported(source: &Value) -> bool {
     match text(source, "apiGroup") {
         "" => source["kind"] == "PersistentVolumeClaim",

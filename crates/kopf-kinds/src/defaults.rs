@@ -1,7 +1,7 @@
-//! The defaults of built-in kinds that schemas do not state.
+//! The defaults of built-in kinds that schemas do not declare.
 //!
-//! Pure. Called on every write after decoding; idempotent. What the server chooses itself (names,
-//! addresses, selectors) is not a default and lives in the strategies.
+//! Pure. Called on every write after decoding; idempotent. Values that the server chooses (names,
+//! addresses, selectors) are not defaults; strategies set them.
 
 mod network;
 mod pod_spec;
@@ -55,7 +55,7 @@ fn core(resource: &str, object: &mut Value) {
     }
 }
 
-/// The range of a node's pods is in two fields, of which the older one counts.
+/// The pod range of a node is in two fields, of which the older one takes precedence.
 fn pod_ranges(object: &mut Value) {
     let Some(spec) = present_mut(object, "spec") else { return };
     let first = spec.pointer("/podCIDRs/0").cloned();
@@ -68,7 +68,7 @@ fn pod_ranges(object: &mut Value) {
     }
 }
 
-/// Text data moves into `data`, encoded; it is never stored as such.
+/// Moves `stringData` into `data`, encoded; it is never stored as such.
 fn secret(object: &mut Value) {
     fill_text(object, "type", "Opaque");
     let texts = object.as_object_mut().and_then(|fields| fields.shift_remove("stringData"));

@@ -1,7 +1,7 @@
-//! Reading and filling fields of objects whose shape is not yet certain.
+//! Reads and fills fields of objects whose structure has not been checked.
 //!
-//! Everything is total: a field of a wrong type is left alone, since the type check or the
-//! validation names it.
+//! No function fails: a field of a wrong type is left unchanged, since the type check or validation
+//! reports it.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ pub(super) fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The items of the list at a key, for changing them.
+/// The items of the list at a key, mutable.
 pub(super) fn items_mut<'a>(
     value: &'a mut Value,
     key: &str,
@@ -57,7 +57,7 @@ pub(super) fn fill_number(value: &mut Value, key: &str, default: i64) {
     }
 }
 
-/// The object at a key, made when absent; `None` when something else is there.
+/// The object at a key; created if absent. `None` if the value is not an object.
 pub(super) fn object_mut<'a>(value: &'a mut Value, key: &str) -> Option<&'a mut Value> {
     let Value::Object(fields) = value else { return None };
     let field = fields.entry(key.to_owned()).or_insert(Value::Null);
@@ -67,12 +67,12 @@ pub(super) fn object_mut<'a>(value: &'a mut Value, key: &str) -> Option<&'a mut 
     field.is_object().then_some(field)
 }
 
-/// The object at a path of keys, each made when absent.
+/// The object at a path of keys; created if absent.
 pub(super) fn object_at<'a>(value: &'a mut Value, keys: &[&str]) -> Option<&'a mut Value> {
     keys.iter().try_fold(value, |value, key| object_mut(value, key))
 }
 
-/// The present, non-null field at a key.
+/// The non-null field at a key.
 pub(super) fn present_mut<'a>(value: &'a mut Value, key: &str) -> Option<&'a mut Value> {
     value.get_mut(key).filter(|field| field.is_object())
 }

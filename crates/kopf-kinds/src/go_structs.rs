@@ -1,6 +1,6 @@
-//! Objects as Go prints their structs: in texts of validation errors, and for hashes of templates.
+//! Prints objects like Go structs: in validation errors, and for template hashes.
 //!
-//! Owns the order and the types of Go's fields, read from `go-structs.txt`. Pure.
+//! Defines the order and the types of Go's fields, read from `go-structs.txt`. Pure.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::quantity::Quantity;
 
-/// Go prints the address of what a pointer points to; no client can rely on it.
+/// Go prints the address of a pointer's target; no client can rely on it.
 const POINTER: &str = "0xc000000000";
 
-/// One field of a struct. The kind is a letter, and for pointers, lists and maps that of what they
-/// hold, too: `s` text, `n` number, `b` flag, `t` time, `q` quantity, `i` integer or text,
-/// `@` struct, `p` pointer, `l` list, `m` map.
+/// One field of a struct. The kind is a letter; for pointers, lists and maps, it is followed by the
+/// kind of their content: `s` string, `n` number, `b` boolean, `t` time, `q` quantity, `i` integer
+/// or string, `@` struct, `p` pointer, `l` list, `m` map.
 struct Field {
     name: &'static str,
     json_name: &'static str,
@@ -40,7 +40,7 @@ static STRUCTS: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
     structs
 });
 
-/// The fields of a struct with their values; those of an embedded struct are its owner's.
+/// The fields of a struct with their values; fields of embedded structs are inlined.
 fn fields<'a>(
     go_type: &str,
     value: &'a Value,
@@ -52,7 +52,7 @@ fn fields<'a>(
     })
 }
 
-/// The kind and the type of what a pointer or a list holds.
+/// The kind and the type of the content of a pointer or a list.
 fn inner<'a>(kind: &'a str, go_type: &'a str) -> (&'a str, &'a str) {
     let held = go_type.strip_prefix('*').or_else(|| go_type.strip_prefix("[]"));
     (kind.get(1..).unwrap_or_default(), held.unwrap_or(go_type))
@@ -69,7 +69,7 @@ fn sorted(value: &Value) -> Option<Vec<(&String, &Value)>> {
     Some(entries)
 }
 
-/// A struct, such as `core.PodTemplateSpec`, as `%#v` prints it.
+/// Prints a struct, such as `core.PodTemplateSpec`, like `%#v`.
 pub(crate) fn printed(go_type: &str, value: &Value) -> String {
     let fields: Vec<String> = fields(go_type, value)
         .map(|(field, value)| format!("{}:{}", field.name, print(field.kind, field.go_type, value)))
@@ -97,7 +97,7 @@ fn print(kind: &str, go_type: &str, value: &Value) -> String {
             )
         }
         "@" => printed(go_type, value),
-        // Times print themselves, and nothing as nothing.
+        // Times have their own format, and nil is `<nil>`.
         "p" if value.is_null() && go_type == "*v1.Time" => "<nil>".to_owned(),
         "p" if value.is_null() => format!("({go_type})(nil)"),
         "p" => format!("({go_type})({POINTER})"),
@@ -113,7 +113,7 @@ fn print(kind: &str, go_type: &str, value: &Value) -> String {
     }
 }
 
-/// A struct, such as `v1.PodTemplateSpec`, as controllers print it to hash it.
+/// Prints a struct, such as `v1.PodTemplateSpec`, as controllers do for its hash.
 pub fn dumped(go_type: &str, value: &Value) -> String {
     format!("({go_type}){}", dump("@", go_type, value))
 }
@@ -222,7 +222,7 @@ mod tests {
         assert!(metadata.contains("Finalizers:[]string(nil)"), "{metadata}");
     }
 
-    /// The text is what Go's `dump.ForHash` made of the same object.
+    /// The output of Go's `dump.ForHash` for the same object.
     #[test]
     fn dumps_follow_pointers_and_leave_out_the_types_of_items() {
         let requirements = json!({"limits": {"memory": "1Gi", "cpu": "500m"}});

@@ -1,16 +1,15 @@
-//! Where uids, generated names, addresses and ports come from; injectable, so that tests are
-//! deterministic.
+//! The source of uids, generated names, addresses and ports; injectable for deterministic tests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The source of uids and generated name suffixes.
 pub trait IdSource: Send + Sync + 'static {
-    /// A fresh uid in UUID form.
+    /// Returns a new uid in UUID form.
     fn uid(&self) -> String;
-    /// A fresh number that feeds name suffixes, addresses and ports.
+    /// Returns a new number for name suffixes, addresses and ports.
     fn number(&self) -> u64;
 
-    /// Five characters for `generateName`, from the alphabet that upstream uses.
+    /// Returns five characters for `generateName`, from upstream's alphabet.
     fn suffix(&self) -> String {
         const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         let mut number = self.number();
@@ -24,7 +23,7 @@ pub trait IdSource: Send + Sync + 'static {
     }
 }
 
-/// Ids that count up, for snapshot tests.
+/// Sequential ids, for snapshot tests.
 #[derive(Debug, Default)]
 pub struct SequentialIds(AtomicU64);
 

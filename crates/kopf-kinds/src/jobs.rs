@@ -1,11 +1,11 @@
-//! What the server decides about new jobs: their selector.
+//! Server-side defaults of new jobs: their selector.
 
 use serde_json::{Value, json};
 
 use super::KindContext;
 use super::fields::{fill, object_at, object_mut, text_at};
 
-/// Gives the job's pods labels that no other job has, and selects by them.
+/// Adds unique labels to the job's pods, and selects by them.
 pub(super) fn prepare_create(_: &KindContext<'_>, object: &mut Value) {
     object["status"] = json!({});
     if object.pointer("/spec/manualSelector") == Some(&Value::Bool(true)) {
@@ -16,7 +16,7 @@ pub(super) fn prepare_create(_: &KindContext<'_>, object: &mut Value) {
     if uid.is_empty() {
         return;
     }
-    // Labels that were defaulted from the template stay the same as those of the template.
+    // Labels that were defaulted from the template stay the same as the template's.
     let template_labels = object.pointer("/spec/template/metadata/labels");
     let has_own = object.pointer("/metadata/labels") != template_labels;
     if let Some(labels) = object_at(object, &["spec", "template", "metadata", "labels"]) {
@@ -26,7 +26,7 @@ pub(super) fn prepare_create(_: &KindContext<'_>, object: &mut Value) {
             ("controller-uid", &uid),
             ("job-name", &name),
         ] {
-            // Labels that the client chose are refused later if they are wrong.
+            // Labels chosen by the client are rejected later if they are wrong.
             fill(labels, key, value.as_str());
         }
         let labels = labels.clone();

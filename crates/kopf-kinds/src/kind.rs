@@ -1,6 +1,6 @@
-//! One record per built-in kind that is special to the verbs; kinds without one are plain.
+//! One record per built-in kind with special behaviour; other kinds are plain.
 //!
-//! The verbs ask the record instead of comparing names.
+//! The verbs use the record instead of comparing names.
 
 mod cluster;
 mod core;
@@ -13,47 +13,47 @@ use serde_json::Value;
 
 use crate::{KindContext, ResourceInfo};
 
-/// What is special about the objects of one kind.
+/// The special behaviour of one kind.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
     /// The API group, empty for the core group.
     pub group: &'static str,
     /// The plural name.
     pub resource: &'static str,
-    /// A PUT of an object that does not exist creates it.
+    /// Whether a PUT of a nonexistent object creates it.
     pub creates_on_update: bool,
-    /// A PUT must name the version that it replaces.
+    /// Whether a PUT must specify the version that it replaces.
     pub needs_version: bool,
-    /// How `metadata.generation` counts.
+    /// How `metadata.generation` is maintained.
     pub generation: Generation,
-    /// A new object may come with a status although `/status` exists.
+    /// Whether a new object may have a status although `/status` exists.
     pub keeps_status_on_create: bool,
-    /// What the built-in admission plugins change of a new object.
+    /// Applies the built-in admission plugins that change a new object.
     pub(crate) admit: Option<fn(&KindContext<'_>, &mut Value)>,
-    /// Resets and fills what clients may not choose on creation.
+    /// Sets the fields that clients may not choose on creation.
     pub(crate) prepare_create: Option<fn(&KindContext<'_>, &mut Value)>,
-    /// Updates report what is wrong with the spec twice, as upstream checks it twice.
+    /// Whether updates report errors in the spec twice, as upstream validates it twice.
     pub(crate) is_checked_twice: bool,
-    /// Carries over what an update may not change silently.
+    /// Carries over fields that an update may not change silently.
     pub(crate) prepare_update: Option<fn(&KindContext<'_>, &mut Value, &Value)>,
-    /// What a write to `/status` may change of the metadata.
+    /// Which metadata a write to `/status` may change.
     pub status_metadata: StatusMetadata,
-    /// The dependents of a deleted object stay, unless the request says otherwise.
+    /// Whether the dependents of a deleted object are kept by default.
     pub orphans_dependents: bool,
-    /// Deleted objects get time to end.
+    /// Whether deleted objects have a grace period.
     pub ends_gracefully: bool,
-    /// `spec.finalizers` hold a deleted object.
+    /// Whether `spec.finalizers` keep a deleted object.
     pub has_spec_finalizers: bool,
     /// The objects that may not be deleted.
     pub protection: Option<Protection>,
-    /// A deletion answers with the object instead of a `Status`.
+    /// Whether a deletion returns the object instead of a `Status`.
     pub returns_deleted: bool,
-    /// The warning about deletions that do not say what becomes of the dependents.
+    /// The warning about deletions without a propagation policy.
     pub deletion_warning: Option<&'static str>,
-    /// The warning that every answer carries.
+    /// The warning in every response.
     pub deprecation: Option<&'static str>,
-    /// The fields besides name and namespace that objects can be selected by; none means that the
-    /// kind registers no conversion.
+    /// The selectable fields besides name and namespace; `None` means that the kind registers no
+    /// conversion.
     pub selectable_fields: Option<&'static [&'static str]>,
 }
 
@@ -62,33 +62,33 @@ pub struct Kind {
 pub struct Protection {
     /// Their names.
     pub names: &'static [&'static str],
-    /// Why not.
+    /// The reason.
     pub reason: &'static str,
 }
 
-/// How `metadata.generation` counts.
+/// How `metadata.generation` is maintained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
     /// There is none.
     Absent,
-    /// It is 1, and no change counts.
+    /// It is always 1.
     Fixed,
-    /// It counts the changes of everything but metadata and status.
+    /// It counts the changes of everything except metadata and status.
     CountsChanges,
 }
 
-/// What a write to `/status` may change of the metadata.
+/// Which metadata a write to `/status` may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusMetadata {
-    /// As much as any write.
+    /// The same as any write.
     Given,
-    /// As much as any write, but for this field.
+    /// The same as any write, except this field.
     GivenBut(&'static str),
     /// Nothing.
     Stored,
 }
 
-/// A built-in kind without peculiarities.
+/// A built-in kind without special behaviour.
 const PLAIN: Kind = Kind {
     group: "",
     resource: "",

@@ -1,9 +1,9 @@
-//! What one built-in kind does differently from all others: defaults, rules, columns.
+//! The special behaviour of built-in kinds: defaults, validation rules, table columns.
 //!
-//! Owns one [`Kind`] record per kind for the verbs, and the [`KindStrategy`] for defaults and
+//! Provides one [`Kind`] record per kind for the verbs, and the [`KindStrategy`] for defaults and
 //! rules. The pipeline calls a strategy after decoding and schema defaults; kinds without a
-//! strategy behave like plain storage. Knows no store and no clock: what a strategy looks up comes
-//! through [`Objects`].
+//! strategy are stored without special treatment. Independent of the store and the clock:
+//! strategies look up objects through [`Objects`].
 
 mod certificates;
 mod claims;
@@ -34,55 +34,57 @@ pub use certificates::{CERTIFICATE_REQUESTS, name_requester};
 pub use ids::{IdSource, SequentialIds};
 pub use kind::{Generation, Kind, StatusMetadata};
 
-/// Looks objects up in the present state.
+/// Looks up objects in the current state.
 pub trait Objects {
     /// One object, by its table, namespace and name.
     fn get(&self, table: &str, namespace: &str, name: &str) -> Option<Arc<Stored>>;
     /// The objects of a table in all namespaces.
     fn list(&self, table: &str) -> Vec<Arc<Stored>>;
-    /// The objects of a table, with those that other writes are about to store.
+    /// The objects of a table, including those that concurrent writes are about to store.
     fn list_with_pending(&self, table: &str) -> Vec<Arc<Stored>>;
 }
 
-/// What a strategy may look at besides the object.
+/// The context of a strategy, besides the object.
 pub struct KindContext<'a> {
     /// The resource that is written.
     pub resource: &'a ResourceInfo,
     /// The subresource that is written, empty for the main resource.
     pub subresource: &'a str,
-    /// The present state of all objects.
+    /// The current state of all objects.
     pub objects: &'a dyn Objects,
     /// The time of the write.
     pub now: Timestamp,
     /// The server's source of ids.
     pub ids: &'a dyn IdSource,
-    /// Whether nothing is stored, so that nothing is allocated either.
+    /// Whether this is a dry run, in which nothing is allocated either.
     pub is_dry_run: bool,
 }
 
 /// The behaviour of one kind. Every method has a do-nothing default.
 pub trait KindStrategy: Send + Sync {
-    /// Defaults that a schema cannot express; runs after decoding, on every write.
+    /// Fills in defaults that a schema cannot express; runs after decoding, on every write.
     fn default(&self, _context: &KindContext<'_>, _object: &mut Value) {}
 
-    /// The built-in admission plugins that change new objects; runs before webhooks, and what it
-    /// sets has no field owner.
+    /// Applies the built-in admission plugins that change new objects. Runs before webhooks, and
+    /// the fields that it sets have no owner.
     fn admit(&self, _context: &KindContext<'_>, _object: &mut Value) {}
 
-    /// Resets and fills what clients may not choose on creation; the uid is known by then.
+    /// Sets the fields that clients may not choose on creation; the uid is already known.
     ///
-    /// The pipeline itself already drops `status` when `/status` exists and sets generation.
+    /// The pipeline itself has already dropped `status` if `/status` exists, and set the
+    /// generation.
     fn prepare_create(&self, _context: &KindContext<'_>, _object: &mut Value) {}
 
-    /// Carries over from `old` what an update of the main resource may not change silently.
+    /// Carries over from `old` the fields that an update of the main resource may not change
+    /// silently.
     fn prepare_update(&self, _context: &KindContext<'_>, _object: &mut Value, _old: &Value) {}
 
-    /// Rules for creation beyond the schema.
+    /// Validates a creation beyond the schema.
     fn validate_create(&self, _context: &KindContext<'_>, _object: &Value) -> Vec<FieldError> {
         Vec::new()
     }
 
-    /// Rules for updates beyond the schema; `context.subresource` says which endpoint.
+    /// Validates an update beyond the schema; `context.subresource` is the endpoint.
     fn validate_update(
         &self,
         _context: &KindContext<'_>,
@@ -92,7 +94,7 @@ pub trait KindStrategy: Send + Sync {
         Vec::new()
     }
 
-    /// The last touch before storing, after all rules: how the object is written.
+    /// Makes the final changes to the stored form, after all validation.
     fn finish(&self, _object: &mut Value) {}
 
     /// Warnings for the client, sent as `Warning` headers.
@@ -101,7 +103,7 @@ pub trait KindStrategy: Send + Sync {
     }
 }
 
-/// A kind without peculiarities: custom resources.
+/// A kind without special behaviour: custom resources.
 struct PlainKind;
 
 impl KindStrategy for PlainKind {

@@ -1,4 +1,4 @@
-//! What the server decides about new pods: account, tolerations, priority, status.
+//! Server-side defaults of new pods: account, tolerations, priority, status.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ const TOKEN_MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const TOLERATED_TAINTS: [&str; 2] =
     ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
-/// The built-in admission plugins that change new pods.
+/// Applies the built-in admission plugins that change new pods.
 pub(super) fn admit(context: &KindContext<'_>, object: &mut Value) {
     let namespace = text_at(object, "/metadata/namespace").to_owned();
     let is_mirror = object
@@ -46,7 +46,7 @@ fn set_account(context: &KindContext<'_>, namespace: &str, spec: &mut Value) {
     }
 }
 
-/// Adds the volume with the account's token and mounts it where nothing else is mounted.
+/// Adds the volume with the account's token, and mounts it unless something else is mounted there.
 fn mount_token(context: &KindContext<'_>, spec: &mut Value) {
     let present = list(spec, "volumes")
         .iter()
@@ -113,7 +113,7 @@ fn set_priority(context: &KindContext<'_>, spec: &mut Value) {
     fill(spec, "preemptionPolicy", policy.unwrap_or("PreemptLowerPriority"));
 }
 
-/// The built-in admission plugins that change changed pods, and what an endpoint leaves alone.
+/// Applies the built-in admission plugins that change updated pods, and restricts subresources.
 pub(super) fn prepare_update(context: &KindContext<'_>, object: &mut Value, old: &Value) {
     match context.subresource {
         "" => {
@@ -141,7 +141,7 @@ fn keep_all_but_resources(object: &mut Value, old: &Value) {
         let (new, old) = (list(&object["spec"], field), list(&old["spec"], field));
         new.len() != old.len() || new.iter().zip(old).any(|(new, old)| new["name"] != old["name"])
     };
-    // Other containers are refused later.
+    // Other containers are rejected later.
     if LISTS.iter().any(|field| has_others(field)) {
         return;
     }
@@ -162,7 +162,7 @@ fn keep_all_but_resources(object: &mut Value, old: &Value) {
     object["spec"] = spec;
 }
 
-/// Pods stay for five minutes on nodes that are gone, unless they say otherwise.
+/// By default, pods stay for five minutes on nodes that are gone.
 fn tolerate(spec: &mut Value) {
     for taint in TOLERATED_TAINTS {
         let is_tolerated = list(spec, "tolerations").iter().any(|toleration| {
@@ -180,7 +180,7 @@ fn tolerate(spec: &mut Value) {
     }
 }
 
-/// The status of a new pod.
+/// Sets the status of a new pod.
 pub(super) fn prepare_create(context: &KindContext<'_>, object: &mut Value) {
     let class = quality_of_service(&object["spec"]);
     let mut status = json!({"phase": "Pending", "qosClass": class});
@@ -194,7 +194,7 @@ pub(super) fn prepare_create(context: &KindContext<'_>, object: &mut Value) {
     object["status"] = status;
 }
 
-/// `Guaranteed` when every container has equal requests and limits, `BestEffort` without any.
+/// `Guaranteed` if every container has equal requests and limits, `BestEffort` if none has any.
 pub(super) fn quality_of_service(spec: &Value) -> &'static str {
     let containers = || list(spec, "containers").iter().chain(list(spec, "initContainers"));
     let amount = |container: &Value, kind: &str, name: &str| {

@@ -1,4 +1,4 @@
-//! What objects use of a ResourceQuota: counts, amounts and scopes.
+//! The usage of ResourceQuotas: counts, amounts and scopes.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Amounts by the name of the resource.
 pub type Amounts = BTreeMap<String, Quantity>;
 
-/// Resources that are counted under a name of their own, besides `count/...`.
+/// Resources that are counted under their own name, besides `count/...`.
 const COUNTED: [&str; 7] = [
     "pods",
     "services",
@@ -21,7 +21,8 @@ const COUNTED: [&str; 7] = [
     "resourcequotas",
 ];
 
-/// How much of what a quota limits exists in its namespace; `each` visits the objects of a table.
+/// The usage in a quota's namespace of the resources that it limits; `each` visits the objects of a
+/// table.
 pub fn usage(quota: &Value, each: impl Fn(&str, &mut dyn FnMut(&Value))) -> Amounts {
     let mut used: Amounts = amounts(at(quota, &["spec", "hard"]))
         .into_keys()
@@ -45,7 +46,7 @@ pub fn usage(quota: &Value, each: impl Fn(&str, &mut dyn FnMut(&Value))) -> Amou
     used
 }
 
-/// The table of the objects that use a resource.
+/// The table of the objects that count towards a resource.
 fn table_of(name: &str) -> String {
     if let Some(counted) = name.strip_prefix("count/") {
         return counted.to_owned();
@@ -59,12 +60,12 @@ fn table_of(name: &str) -> String {
     }
 }
 
-/// Pods that have ended use nothing any more.
+/// Finished pods no longer count.
 fn is_over(table: &str, object: &Value) -> bool {
     table == "pods" && matches!(text(object, &["status", "phase"]), "Succeeded" | "Failed")
 }
 
-/// What an object uses, by the names that quotas have for it.
+/// The usage of an object, by resource names of quotas.
 pub fn charge(table: &str, object: &Value) -> Amounts {
     let one = Quantity::count(1);
     let mut amounts = Amounts::new();
@@ -107,7 +108,7 @@ pub fn charge(table: &str, object: &Value) -> Amounts {
     amounts
 }
 
-/// What the containers of a pod have to say, since a quota limits it.
+/// The requests or limits that the containers of a pod must specify because a quota limits them.
 pub fn missing(table: &str, pod: &Value, hard: &Amounts) -> Option<String> {
     if table != "pods" {
         return None;
@@ -133,14 +134,14 @@ pub fn missing(table: &str, pod: &Value, hard: &Amounts) -> Option<String> {
     (!problems.is_empty()).then(|| problems.join("; "))
 }
 
-/// The amounts of a map by name; those that are no quantities are left out.
+/// The amounts of a map by name; invalid quantities are omitted.
 pub fn amounts(given: Option<&Value>) -> Amounts {
     let all = given.and_then(Value::as_object).into_iter().flatten();
     all.filter_map(|(name, amount)| Some((name.clone(), Quantity::parse(amount.as_str()?)?)))
         .collect()
 }
 
-/// Whether a quota is about such objects.
+/// Whether a quota applies to such objects.
 pub fn is_in_scopes(quota: &Value, table: &str, object: &Value) -> bool {
     let scopes = texts(quota, &["spec", "scopes"]);
     let expressions = items(quota, &["spec", "scopeSelector", "matchExpressions"]);
@@ -185,7 +186,7 @@ fn is_in(scope: &str, pod: &Value) -> bool {
     }
 }
 
-/// Whether a pod wants to be near, or far from, pods of other namespaces.
+/// Whether a pod has affinity or anti-affinity to pods of other namespaces.
 fn has_foreign_affinity(pod: &Value) -> bool {
     let is_foreign = |term: &Value| {
         !items(term, &["namespaces"]).is_empty()
@@ -200,13 +201,13 @@ fn has_foreign_affinity(pod: &Value) -> bool {
     })
 }
 
-/// What a container asks for: its requests and its limits.
+/// The requests and the limits of a container.
 pub fn container_amounts(container: &Value) -> (Amounts, Amounts) {
     let part = |list: &str| amounts(at(container, &["resources", list]));
     (part("requests"), part("limits"))
 }
 
-/// What all containers of a pod ask for together; initial ones run one after the other.
+/// The total requests and limits of a pod; init containers run one after the other.
 pub fn whole_pod(pod: &Value) -> (Amounts, Amounts) {
     let mut whole = (Amounts::new(), Amounts::new());
     for container in items(pod, &["spec", "containers"]) {

@@ -1,7 +1,7 @@
-//! What built-in kinds refuse beyond their schema.
+//! Validation rules of built-in kinds beyond their schema.
 //!
-//! Pure. Upstream's texts, reasons and paths. The rule of thumb is one-sided: nothing is refused
-//! that the real server accepts; rules that nobody meets in practice are absent.
+//! Pure. Messages, reasons and paths are upstream's. The rules never reject anything that the real
+//! server accepts; rules that hardly matter in practice are missing.
 
 mod admission;
 mod autoscalers;
@@ -38,14 +38,14 @@ use super::KindContext;
 use super::kind::Kind;
 use crate::FieldError;
 
-/// The problems of a new object.
+/// The errors of a new object.
 pub(super) fn create(context: &KindContext<'_>, object: &Value) -> Vec<FieldError> {
     let mut problems = Problems::default();
     check(context, object, None, &mut problems);
     problems.found
 }
 
-/// The problems of a changed object.
+/// The errors of an updated object.
 pub(super) fn update(context: &KindContext<'_>, object: &Value, old: &Value) -> Vec<FieldError> {
     let mut problems = Problems::default();
     let (group, resource) = (context.resource.group.as_str(), context.resource.resource.as_str());
@@ -69,7 +69,7 @@ pub(super) fn update(context: &KindContext<'_>, object: &Value, old: &Value) -> 
         events::update(object, old, group, &mut problems);
         return problems.found;
     }
-    // Most kinds check metadata twice on updates, and some of them everything.
+    // Most kinds validate metadata twice on updates, and some of them everything.
     if resource != "podtemplates" {
         finalizers(context, object, &mut problems);
     }
@@ -96,10 +96,10 @@ pub(super) fn update(context: &KindContext<'_>, object: &Value, old: &Value) -> 
     problems.found
 }
 
-/// Finalizers without a domain are reserved to the server.
+/// Finalizers without a domain are reserved for the server.
 fn finalizers(context: &KindContext<'_>, object: &Value, problems: &mut Problems) {
     const STANDARD: &[&str] = &["orphan", "foregroundDeletion", "kubernetes"];
-    // Kinds from outside the main source tree are lenient.
+    // Kinds from outside the main source tree are more lenient.
     if matches!(context.resource.group.as_str(), "apiextensions.k8s.io" | "apiregistration.k8s.io")
     {
         return;
@@ -186,14 +186,14 @@ impl Problems {
         self.found.push(FieldError::invalid(path, value, detail));
     }
 
-    /// An invalid value that Go prints in its own way.
+    /// Adds an invalid value in Go's own format.
     fn invalid_text(&mut self, path: &str, shown: &str, detail: &str) {
         let colon = if detail.is_empty() { "" } else { ": " };
         let message = format!("Invalid value: {shown}{colon}{detail}");
         self.found.push(FieldError::new(crate::FieldErrorReason::Invalid, path, message));
     }
 
-    /// An invalid value that is not shown.
+    /// Adds an invalid value that is not shown.
     fn invalid_omitted(&mut self, path: &str, detail: &str) {
         let message = format!("Invalid value: {detail}");
         self.found.push(FieldError::new(crate::FieldErrorReason::Invalid, path, message));
@@ -216,14 +216,14 @@ impl Problems {
         self.found.push(FieldError::new(crate::FieldErrorReason::NotFound, path, message));
     }
 
-    /// Refuses texts that are none of the supported ones.
+    /// Rejects strings that are not supported.
     fn one_of(&mut self, path: &str, value: &Value, supported: &[&str]) {
         if !value.as_str().is_some_and(|text| supported.contains(&text)) {
             self.found.push(FieldError::not_supported(path, value, supported));
         }
     }
 
-    /// Refuses a present text that is none of the supported ones.
+    /// Rejects a string that is set but not supported.
     fn one_of_if_set(&mut self, owner: &Value, path: &str, field: &str, supported: &[&str]) {
         if !owner[field].is_null() {
             let dot = if path.is_empty() { "" } else { "." };
@@ -236,7 +236,7 @@ impl Problems {
         self.found.push(FieldError::new(crate::FieldErrorReason::TooMany, path, message));
     }
 
-    /// Refuses negative numbers; absent ones pass.
+    /// Rejects negative numbers; absent ones are valid.
     fn not_negative(&mut self, path: &str, value: &Value) {
         if value.as_f64().is_some_and(|number| number < 0.0) {
             self.invalid(path, value, "must be greater than or equal to 0");

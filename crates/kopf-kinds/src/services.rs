@@ -1,8 +1,8 @@
-//! What the server decides about services: cluster addresses, IP families and node ports.
+//! Server-side defaults of services: cluster addresses, IP families and node ports.
 //!
-//! Addresses are taken from one range, starting at a place that the server's id source names, so
-//! that a freed address is not reused at once. What is taken is read from the snapshot: a fork or
-//! a restored world needs no allocator state.
+//! Addresses are taken from one range, starting at an offset from the server's id source, so that a
+//! freed address is not reused at once. The addresses in use are read from the snapshot: forks and
+//! restored servers need no allocator state.
 
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
@@ -17,13 +17,14 @@ const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 0);
 const ADDRESSES_MAX: u32 = 1 << 16;
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30000..=32767;
 
-/// Gives a new service its addresses and ports.
+/// Assigns addresses and ports to a new service.
 pub(super) fn prepare_create(context: &KindContext<'_>, object: &mut Value) {
     object["status"] = json!({"loadBalancer": {}});
     allocate(context, object);
 }
 
-/// Carries over what the server chose before, and allocates what a changed type needs.
+/// Carries over the values that the server chose before, and allocates those that a changed type
+/// needs.
 pub(super) fn prepare_update(context: &KindContext<'_>, object: &mut Value, old: &Value) {
     if !context.subresource.is_empty() {
         return;
@@ -70,7 +71,7 @@ pub(super) fn prepare_update(context: &KindContext<'_>, object: &mut Value, old:
     allocate(context, object);
 }
 
-/// Clears what only the former type used, unless the client changed it as well.
+/// Clears fields that only the old type used, unless the client changed them as well.
 fn drop_fields_of_old_type(spec: &mut Value, old: &Value) {
     let is_balanced = text(spec, "type") == "LoadBalancer";
     let is_external = matches!(text(spec, "type"), "NodePort" | "LoadBalancer")
@@ -128,7 +129,7 @@ fn allocate(context: &KindContext<'_>, object: &mut Value) {
     }
     let is_headless = text(spec, "clusterIP") == "None";
     if is_headless && is_empty(spec, "selector") {
-        // Nobody knows which families the endpoints will have.
+        // The families of the endpoints are unknown.
         fill(spec, "ipFamilyPolicy", "RequireDualStack");
         fill(spec, "ipFamilies", json!(["IPv4", "IPv6"]));
     } else {
@@ -155,7 +156,7 @@ fn allocate(context: &KindContext<'_>, object: &mut Value) {
 fn free_address(taken: &HashSet<&str>, seed: u64) -> Option<String> {
     let first = u32::from(FIRST_ADDRESS);
     let start = u32::try_from(seed % u64::from(ADDRESSES_MAX)).unwrap_or_default();
-    // The network's own address is no service, and the next one belongs to the API server.
+    // Skips the network's own address and the next one, which belongs to the API server.
     let offsets = (0..ADDRESSES_MAX).map(|step| (start + step) % ADDRESSES_MAX);
     let mut candidates = offsets
         .filter(|offset| *offset > 1)
@@ -164,7 +165,7 @@ fn free_address(taken: &HashSet<&str>, seed: u64) -> Option<String> {
 }
 
 fn allocate_node_ports(spec: &mut Value, taken: &mut HashSet<i64>, seed: u64) {
-    // One node port serves the same number in TCP and UDP.
+    // A node port may be used for TCP and UDP of the same port.
     let mut chosen: Vec<(i64, String, i64)> = Vec::new();
     for port in items_mut(spec, "ports") {
         if port.get("nodePort").and_then(Value::as_i64).unwrap_or_default() != 0 {

@@ -1,4 +1,4 @@
-//! The strategy of all built-in kinds: dispatches to the other modules.
+//! The strategy of all built-in kinds, which dispatches to the other modules.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::kind::Kind;
 use super::{KindContext, KindStrategy, defaults, rules};
 use crate::{FieldError, shape};
 
-/// Every kind that no CRD declares.
+/// Every kind that is not declared by a CRD.
 pub(super) struct BuiltIn;
 
 impl KindStrategy for BuiltIn {
@@ -55,7 +55,7 @@ impl KindStrategy for BuiltIn {
             return Vec::new();
         }
         let (group, resource) = address(context);
-        // Updates that leave the spec alone were warned about before.
+        // Updates that do not change the spec have already caused the warnings before.
         let metadata = &object["metadata"];
         let stored = context.objects.get(
             &context.resource.table,
@@ -82,11 +82,11 @@ fn address<'a>(context: &KindContext<'a>) -> (&'a str, &'a str) {
     (&context.resource.group, &context.resource.resource)
 }
 
-/// Lists that are not the same empty as absent.
+/// Lists for which empty and absent differ.
 const EMPTY_LISTS: [&str; 2] =
     ["/spec/behavior/scaleUp/policies", "/spec/behavior/scaleDown/policies"];
 
-/// Defaults and shape: what reading an object back from storage does to it.
+/// Fills in defaults and normalises the shape, as reading an object from storage does.
 fn complete(context: &KindContext<'_>, object: &mut Value) {
     let (group, resource) = address(context);
     defaults::apply(group, resource, object);

@@ -1,8 +1,8 @@
-//! Objects as rows: what `kubectl get` prints.
+//! Objects as table rows, as printed by `kubectl get`.
 //!
-//! Pure. Owns column definitions and cells; the encoder wraps them into a `Table`. Built-in
-//! resources have the columns of the real server, custom ones those of their CRD, anything else
-//! name and creation time.
+//! Pure. Responsible for column definitions and cells; the encoder wraps them in a `Table`.
+//! Built-in resources have the columns of the real server, custom ones those of their CRD, all
+//! others name and creation time.
 
 mod age;
 mod custom;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::resource::ResourceInfo;
 
-/// One object on its way to a row.
+/// An object to be converted to a row.
 pub(crate) struct Row<'a> {
     object: &'a Value,
     now: Timestamp,
@@ -41,7 +41,7 @@ pub fn columns(resource: &ResourceInfo) -> Value {
     }
 }
 
-/// Whether the real server has no rows at all, not even an empty list, for an empty list of these.
+/// Whether the real server returns null instead of an empty list of rows for this resource.
 pub fn has_null_rows(resource: &ResourceInfo) -> bool {
     !resource.is_custom() && columns(resource)[1]["name"] == "Created At"
 }
@@ -59,7 +59,7 @@ pub fn cells(resource: &ResourceInfo, object: &Value, now: Timestamp) -> Vec<Val
     }
 }
 
-/// The `conditions` of a row: kubectl hides finished pods by them in some views.
+/// The `conditions` of a row, by which kubectl hides finished pods in some views.
 pub fn row_conditions(resource: &ResourceInfo, object: &Value) -> Option<Value> {
     if !resource.group.is_empty() || resource.resource != "pods" {
         return None;
@@ -94,13 +94,13 @@ fn key(resource: &ResourceInfo) -> String {
     format!("{}/{}", resource.api_version(), resource.resource)
 }
 
-/// The description of every column of names.
+/// The description of all name columns.
 const NAME_DESCRIPTION: &str = "Name must be unique within a namespace. Is required when creating resources, \
      although some resources may allow a client to request the generation of an \
      appropriate name automatically. Name is primarily intended for creation idempotence \
      and configuration definition. Cannot be updated. More info: \
      https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
-/// The description of ages and times of creation.
+/// The description of ages and creation times.
 const CREATED_DESCRIPTION: &str = "CreationTimestamp is a timestamp representing the server time when this object was \
      created. It is not guaranteed to be set in happens-before order across separate \
      operations. Clients may not set this value. It is represented in RFC3339 form and is \

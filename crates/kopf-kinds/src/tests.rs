@@ -15,7 +15,7 @@ use kopf_apimachinery::{FieldError, StatusError, Stored};
 
 const UID: &str = "00000000-0000-0000-0000-00000000aaaa";
 
-/// No objects at all.
+/// An empty store.
 struct Nothing;
 
 impl Objects for Nothing {
@@ -58,7 +58,7 @@ fn recordings() -> Vec<Recorded> {
     lines.map(parse).collect()
 }
 
-/// The kind of a resource, taken from the recordings: refusals name it in their details.
+/// The kind of a resource, taken from the recordings: errors name it in their details.
 fn kinds() -> &'static BTreeMap<String, String> {
     static KINDS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
     KINDS.get_or_init(read_kinds)
@@ -106,7 +106,7 @@ fn resource(recorded: &Recorded) -> ResourceInfo {
     }
 }
 
-/// What the pipeline does between decoding and storing, without the parts of other modules.
+/// The steps of the pipeline between decoding and storing, without those of other modules.
 fn create(recorded: &Recorded) -> Result<Value, Vec<FieldError>> {
     let info = resource(recorded);
     let ids = SequentialIds::default();
@@ -150,7 +150,7 @@ fn create(recorded: &Recorded) -> Result<Value, Vec<FieldError>> {
     if problems.is_empty() { Ok(object) } else { Err(problems) }
 }
 
-/// The object without what differs from run to run.
+/// The object without fields that differ between runs.
 fn stable(object: &Value) -> Value {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
     let mut text = object.to_string().replace(uid, "UID");
@@ -176,7 +176,7 @@ fn stable(object: &Value) -> Value {
         entry.as_object_mut().expect("an entry").shift_remove("time");
     }
     if object["kind"] == "Node" {
-        // Taints come and go with the node's lifecycle controller, which is not emulated.
+        // Taints depend on the node lifecycle controller, which is not emulated.
         object["spec"].as_object_mut().expect("a spec").shift_remove("taints");
     }
     if object["kind"] == "Service" {
@@ -195,7 +195,7 @@ fn stable(object: &Value) -> Value {
     object
 }
 
-/// The causes in an order of their own: Go walks maps in any order.
+/// The causes, sorted: Go's map order is random.
 fn causes(status: &Value) -> Vec<String> {
     let causes = status["details"]["causes"].as_array().cloned().unwrap_or_default();
     let mut causes: Vec<String> = causes.iter().map(Value::to_string).collect();
@@ -203,12 +203,12 @@ fn causes(status: &Value) -> Vec<String> {
     causes
 }
 
-/// Messages join their causes, so only those with one cause have a certain text.
+/// Messages join their causes, so only those with one cause have a fixed text.
 fn same_message(left: &Value, right: &Value) -> bool {
     causes(left).len() > 1 || left["message"] == right["message"]
 }
 
-/// Go prints pointers in some texts.
+/// Go prints pointers in some messages.
 fn without_addresses(status: &Value) -> Value {
     let text = regex::Regex::new("0x[0-9a-f]+")
         .unwrap()

@@ -1,6 +1,6 @@
-//! What people do to the objects of an operator that allows it: run again, retry, pause, resume.
+//! Actions on the objects of an operator that allows them: run again, retry, pause, resume.
 //!
-//! All of it is a change of the notes on the object; the operator notices that like any change.
+//! Each changes the state stored on the object, which the operator notices like any other change.
 
 use futures::stream::{self, StreamExt as _};
 use kopf_engine::PAUSED_ANNOTATION;
@@ -13,16 +13,16 @@ use crate::children::{address, target};
 use crate::desk::Desk;
 use crate::pods::annotate;
 
-/// Why nothing is done.
+/// The error if actions are not allowed.
 const NOT_ALLOWED: &str = "this operator does not allow actions; start it with `--allow-actions`";
 /// How many objects are retried at the same time.
 const CONCURRENT_MAX: usize = 8;
-/// At most so many objects are retried by one request.
+/// The maximum number of objects that one request retries.
 const RETRIED_MAX: usize = 1000;
-/// What is said when the notes are not in annotations.
+/// The error if the state is not stored in annotations.
 const ELSEWHERE: &str = "the notes of this operator are not in annotations";
 
-/// Forgets that the object was handled: all handlers run as for a new object.
+/// Removes the last-handled state: all handlers run as for a new object.
 pub(crate) async fn again(desk: &Desk, asked: &Asked) -> Answered {
     change(desk, asked, |object, notes| {
         let last_handled = notes.last_handled.clone().ok_or(Refused::Forbidden(ELSEWHERE))?;
@@ -33,12 +33,12 @@ pub(crate) async fn again(desk: &Desk, asked: &Asked) -> Answered {
     .await
 }
 
-/// Tries handlers that wait for their next attempt at once; runs everything again if none waits.
+/// Immediately retries handlers that wait for their next attempt; if none waits, runs all again.
 pub(crate) async fn retry(desk: &Desk, asked: &Asked) -> Answered {
     change(desk, asked, retried).await
 }
 
-/// The same for all objects of a resource that have failed or wait for their next attempt.
+/// Retries all objects of a resource that have failed or wait for their next attempt.
 pub(crate) async fn retry_failed(desk: &Desk, asked: &Asked) -> Answered {
     let notes = allowed(desk)?;
     let resource = address(desk, asked).await?;
@@ -58,7 +58,7 @@ pub(crate) async fn retry_failed(desk: &Desk, asked: &Asked) -> Answered {
     Ok(json!({"retried": retried, "left": left, "error": error.map(ToString::to_string)}))
 }
 
-/// The annotations that make waiting handlers due, or all of them if none waits.
+/// The annotations that make waiting handlers due, or all handlers if none waits.
 fn retried(object: &Object, notes: &Annotated) -> Result<Map<String, Value>, Refused> {
     let mut annotations = Map::new();
     for (key, mut record) in notes.records(object) {
@@ -74,20 +74,20 @@ fn retried(object: &Object, notes: &Annotated) -> Result<Map<String, Value>, Ref
     Ok(annotations)
 }
 
-/// Leaves an object alone, or handles it again.
+/// Pauses or resumes the handling of an object.
 pub(crate) async fn pause(desk: &Desk, asked: &Asked, is_paused: bool) -> Answered {
     let value = if is_paused { Value::from("true") } else { Value::Null };
     change(desk, asked, |_, _| Ok(Map::from_iter([(PAUSED_ANNOTATION.to_owned(), value)]))).await
 }
 
-/// Where the notes are.
+/// The annotations in which the state is stored.
 struct Annotated {
     prefix: Option<String>,
     last_handled: Option<String>,
 }
 
 impl Annotated {
-    /// The progress records among the annotations, as they are stored.
+    /// The progress records among the annotations, in their stored form.
     fn records<'a>(
         &self,
         object: &'a Object,
@@ -103,7 +103,7 @@ impl Annotated {
     }
 }
 
-/// Where the notes are, if the operator allows actions.
+/// The annotations of the stored state, if the operator allows actions.
 fn allowed(desk: &Desk) -> Result<Annotated, Refused> {
     let known = desk.known.lock();
     let report = known.report.as_ref().filter(|report| report.actions);

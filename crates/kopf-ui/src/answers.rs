@@ -1,4 +1,4 @@
-//! What the pages are answered: JSON, or why not.
+//! Responses to the pages: JSON, or an error.
 
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
@@ -7,33 +7,33 @@ use kopf_client::{Failure, LoginError, RequestError};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Why a question is not answered, or a change not made.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
-    /// The question is wrong.
+    /// The request is invalid.
     #[error("{0}")]
     Mistake(String),
-    /// There is no such thing.
+    /// The object does not exist.
     #[error("{0}")]
     Absent(String),
-    /// Nobody may do it here.
+    /// The action is not allowed here.
     #[error("{0}")]
     Forbidden(&'static str),
-    /// The cluster says no.
+    /// The cluster rejected the request.
     #[error("the cluster refused: {}", .0.report())]
     Cluster(#[from] RequestError),
-    /// The cluster says no, in the words of the client.
+    /// The cluster rejected the request, in the words of the client.
     #[error("the cluster refused: {0}")]
     Client(#[from] kube::Error),
-    /// There is no way into the cluster.
+    /// There are no credentials for the cluster.
     #[error("no login: {0}")]
     Login(#[from] LoginError),
-    /// A world could not be brought back.
+    /// A saved state could not be restored.
     #[error("the world could not be restored: {0}")]
     World(String),
 }
 
-/// An answer.
+/// The result of a request.
 pub(crate) type Answered = Result<Value, Refused>;
 
 impl Refused {
@@ -51,7 +51,7 @@ impl Refused {
     }
 }
 
-/// The response to a question.
+/// The HTTP response for a result.
 pub(crate) fn response(answered: Answered) -> Response<Full<Bytes>> {
     match answered {
         Ok(value) => json_response(StatusCode::OK, &value),
@@ -59,7 +59,7 @@ pub(crate) fn response(answered: Answered) -> Response<Full<Bytes>> {
     }
 }
 
-/// A response with JSON, never kept by browsers.
+/// A JSON response that browsers do not cache.
 pub(crate) fn json_response(status: StatusCode, value: &Value) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(value.to_string())));
     *response.status_mut() = status;
@@ -69,7 +69,7 @@ pub(crate) fn json_response(status: StatusCode, value: &Value) -> Response<Full<
     response
 }
 
-/// Plain values as JSON.
+/// Converts values to JSON.
 pub(crate) fn plain(value: impl Serialize) -> Value {
     serde_json::to_value(value).expect("plain values are always written")
 }

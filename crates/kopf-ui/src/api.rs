@@ -1,4 +1,4 @@
-//! The questions of the pages, and who answers them.
+//! Routes the requests of the pages.
 
 mod cluster;
 mod object;
@@ -16,7 +16,7 @@ pub(crate) fn is_change(path: &str) -> bool {
     path.starts_with("/api/do/")
 }
 
-/// Answers a question, or makes a change.
+/// Answers a query, or makes a change.
 pub(crate) async fn answer(desk: &Desk, asked: &Asked) -> Answered {
     match asked.path.as_str() {
         "/api/overview" => Ok(overview::overview(desk, asked)),
@@ -41,7 +41,7 @@ pub(crate) async fn answer(desk: &Desk, asked: &Asked) -> Answered {
     }
 }
 
-/// The rows of a resource that have changed since the page has asked.
+/// The rows of a resource that have changed since the last request of the page.
 fn objects(desk: &Desk, asked: &Asked) -> Answered {
     let resource = asked.required("resource")?;
     let known = desk.known.lock();

@@ -1,4 +1,4 @@
-//! One question of a page: its path, its parameters, and what it sends along.
+//! One request of a page: its path, its parameters and its body.
 
 use std::collections::BTreeMap;
 
@@ -6,44 +6,44 @@ use serde_json::Value;
 
 use crate::answers::Refused;
 
-/// A question.
+/// A request of a page.
 pub(crate) struct Asked {
     pub(crate) path: String,
     pub(crate) query: BTreeMap<String, String>,
-    /// Null for questions that change nothing.
+    /// Null for requests that change nothing.
     pub(crate) body: Value,
 }
 
 impl Asked {
-    /// From the parts of a request.
+    /// Creates it from the parts of an HTTP request.
     pub(crate) fn new(path: &str, query: Option<&str>, body: Value) -> Self {
         let pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
         let query = pairs.map(|(key, value)| (decode(key), decode(value))).collect();
         Self { path: path.to_owned(), query, body }
     }
 
-    /// A parameter that may be left out; empty ones are.
+    /// An optional parameter; an empty one counts as absent.
     pub(crate) fn optional(&self, key: &str) -> Option<&str> {
         let given = self.query.get(key).map(String::as_str).or_else(|| self.body[key].as_str());
         given.filter(|value| !value.is_empty())
     }
 
-    /// A parameter that must be there.
+    /// A required parameter.
     pub(crate) fn required(&self, key: &str) -> Result<&str, Refused> {
         self.optional(key).ok_or_else(|| Refused::Mistake(format!("`{key}` is missing")))
     }
 
-    /// A part of a path in the cluster's API: nothing that leads elsewhere.
+    /// A segment of a path in the cluster's API; rejects anything that would lead elsewhere.
     pub(crate) fn name(&self, key: &str) -> Result<&str, Refused> {
         is_name(self.required(key)?, key)
     }
 
-    /// The same, if it is given.
+    /// The same, but optional.
     pub(crate) fn optional_name(&self, key: &str) -> Result<Option<&str>, Refused> {
         self.optional(key).map(|value| is_name(value, key)).transpose()
     }
 
-    /// A number; zero if there is none.
+    /// A number; zero if absent.
     pub(crate) fn number<T: std::str::FromStr + Default>(&self, key: &str) -> T {
         self.optional(key).and_then(|text| text.parse().ok()).unwrap_or_default()
     }
@@ -57,7 +57,7 @@ fn is_name<'a>(value: &'a str, key: &str) -> Result<&'a str, Refused> {
     Err(Refused::Mistake(format!("`{key}` is no name")))
 }
 
-/// Undoes the encoding of parameters; what is malformed stays as it is.
+/// Percent-decodes a parameter; malformed ones stay unchanged.
 fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,10 +1,10 @@
-//! The pages themselves, as `cargo xtask ui` has built them from `ui/`.
+//! The pages, as built from `ui/` by `cargo xtask ui`.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, header};
 use http_body_util::Full;
 
-/// By path: the type and the content.
+/// Path, media type and content of each file.
 const FILES: [(&str, &str, &[u8]); 4] = [
     ("/", "text/html; charset=utf-8", include_bytes!("../assets/index.html")),
     ("/app.js", "text/javascript; charset=utf-8", include_bytes!("../assets/app.js")),
@@ -12,12 +12,12 @@ const FILES: [(&str, &str, &[u8]); 4] = [
     ("/icon.svg", "image/svg+xml", include_bytes!("../assets/icon.svg")),
 ];
 
-/// Nothing from elsewhere, nothing inside of other pages, no code but our own file.
+/// Nothing from elsewhere, no embedding in other pages, no scripts except our own file.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
-/// The file of a path.
+/// The file at a path.
 pub(crate) fn file(path: &str) -> Option<Response<Full<Bytes>>> {
     let (_, kind, content) = FILES.iter().find(|(known, ..)| *known == path)?;
     let mut response = Response::new(Full::new(Bytes::from_static(content)));
@@ -27,7 +27,7 @@ pub(crate) fn file(path: &str) -> Option<Response<Full<Bytes>>> {
     Some(response)
 }
 
-/// What every response says to browsers.
+/// Adds the security headers of every response.
 pub(crate) fn harden(response: &mut Response<Full<Bytes>>) {
     let headers = response.headers_mut();
     let values = [

@@ -1,6 +1,6 @@
-//! The children of an object as a tree: by owner references and by the label of desired children.
+//! The children of an object as a tree, by owner references and by the label of desired children.
 //!
-//! Asks the cluster for kinds that can be children, level by level.
+//! Lists kinds that can be children from the cluster, level by level.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::desk::Desk;
 
 /// How many kinds are listed at the same time.
 const CONCURRENT_MAX: usize = 8;
-/// More objects of one kind are not looked at.
+/// The maximum number of objects checked per kind.
 const LISTED_MAX: usize = 500;
-/// Deeper children are not shown.
+/// The maximum depth of the tree.
 const DEPTH_MAX: usize = 5;
-/// What is often a child, on clusters where listing everything would be too much.
+/// Common kinds of children, for clusters where listing everything would be too much.
 const USUAL: [&str; 14] = [
     "configmaps",
     "secrets",
@@ -39,7 +39,7 @@ const USUAL: [&str; 14] = [
     "ingresses.networking.k8s.io",
     "poddisruptionbudgets.policy",
 ];
-/// What changes too often, or is about others rather than owned by them.
+/// Kinds that change too often, or describe other objects rather than being owned by them.
 const NEVER: [&str; 3] = ["events", "events.events.k8s.io", "leases.coordination.k8s.io"];
 
 /// A listed object and its resource.
@@ -80,7 +80,7 @@ pub(crate) async fn children(desk: &Desk, asked: &Asked) -> Answered {
     Ok(tree(owner.uid(), &by_owner, DEPTH_MAX))
 }
 
-/// The kinds that are listed: all of an embedded cluster, else what is usual and what is watched.
+/// The kinds to list: all for an embedded cluster, otherwise common and watched ones.
 async fn kinds(desk: &Desk) -> Result<Vec<Arc<Resource>>, Refused> {
     let watched: BTreeSet<String> = {
         let known = desk.known.lock();
@@ -108,7 +108,7 @@ fn owners(object: &Value) -> BTreeSet<String> {
     let metadata = &object["metadata"];
     let references = metadata["ownerReferences"].as_array().into_iter().flatten();
     let references = references.filter_map(|it| it["uid"].as_str());
-    // Controllers give the labels of a Service to its Endpoints, but not its annotations.
+    // Controllers copy the labels of a Service to its Endpoints, but not its annotations.
     let is_desired = metadata["annotations"][HANDLER_ANNOTATION].is_string();
     let label = metadata["labels"][OWNER_LABEL].as_str().filter(|_| is_desired);
     references.chain(label).map(str::to_owned).collect()
@@ -138,7 +138,7 @@ fn tree(owner: &str, by_owner: &BTreeMap<String, Vec<Found>>, depth: usize) -> V
     nodes.into()
 }
 
-/// What a child waits for; none when it is ready.
+/// What a child waits for; `None` if it is ready.
 fn waiting(resource: &Resource, object: &Value) -> Option<String> {
     if object["metadata"]["deletionTimestamp"].is_string() {
         return Some("is being deleted".to_owned());
@@ -149,7 +149,7 @@ fn waiting(resource: &Resource, object: &Value) -> Option<String> {
     }
 }
 
-/// Who else has written to a desired child, besides the operator and controllers: a sign of drift.
+/// Other writers of a desired child besides the operator and controllers: a sign of drift.
 fn others(object: &Value) -> Vec<String> {
     let is_desired = object["metadata"]["annotations"][HANDLER_ANNOTATION].is_string();
     let managers = object["metadata"]["managedFields"].as_array().into_iter().flatten();
@@ -162,7 +162,7 @@ fn others(object: &Value) -> Vec<String> {
     others.filter(|name| !is_controller(name)).map(str::to_owned).collect()
 }
 
-/// The resource that a question names.
+/// The resource that a request names.
 pub(crate) async fn address(desk: &Desk, asked: &Asked) -> Result<Arc<Resource>, Refused> {
     let name = asked.name("resource")?;
     let found = desk.kinds.named(name).await?;
@@ -179,7 +179,7 @@ pub(crate) fn target<'a>(
     Target { resource, namespace, name, subresource: None }
 }
 
-/// Where the objects of a resource are in the API.
+/// The path of the objects of a resource in the API.
 pub(crate) fn collection_path(resource: &Resource, namespace: Option<&str>) -> String {
     let Resource { group, version, plural, .. } = resource;
     let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };

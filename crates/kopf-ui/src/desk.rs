@@ -1,4 +1,4 @@
-//! All that the pages are answered from: written by `following`, read by requests.
+//! The shared state from which requests are answered: written by `following`, read by requests.
 
 use std::time::Duration;
 
@@ -15,29 +15,29 @@ use crate::samples::Samples;
 use crate::saved_worlds::SavedWorlds;
 use crate::tables::Tables;
 
-/// Objects are watched for as long after the last question.
+/// How long objects are watched after the last request.
 const INTEREST: Duration = Duration::from_secs(60);
 
-/// What is known, and whom to ask.
+/// The shared state and the clients.
 pub(crate) struct Desk {
     pub(crate) operator: Operator,
     pub(crate) cluster: Cluster,
     pub(crate) embedded: Option<Server>,
     pub(crate) kubeconfig: Option<String>,
     pub(crate) kinds: Kinds,
-    /// Locked for moments only.
+    /// Locked only briefly.
     pub(crate) known: Mutex<Known>,
     pub(crate) worlds: SavedWorlds,
 }
 
-/// What is known.
+/// The known state.
 #[derive(Default)]
 pub(crate) struct Known {
     pub(crate) report: Option<OperatorReport>,
     pub(crate) status: Option<StatusReport>,
-    /// Why the operator does not answer.
+    /// Why the operator does not respond.
     pub(crate) failure: Option<String>,
-    /// When the operator was heard last.
+    /// When the operator last responded.
     pub(crate) heard_at: Option<Timestamp>,
     pub(crate) samples: Samples,
     pub(crate) tables: Tables,
@@ -47,17 +47,17 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Notes that somebody looks.
+    /// Records that a page is open.
     pub(crate) fn touch(&mut self) {
         self.asked_at = Some(Instant::now());
     }
 
-    /// Whether somebody has looked lately.
+    /// Whether a page was open recently.
     pub(crate) fn is_of_interest(&self) -> bool {
         self.asked_at.is_some_and(|at| at.elapsed() < INTEREST)
     }
 
-    /// Whether the operator lets people act on objects.
+    /// Whether the operator allows actions on objects.
     pub(crate) fn allows_actions(&self) -> bool {
         self.report.as_ref().is_some_and(|report| report.actions)
     }

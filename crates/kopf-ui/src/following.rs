@@ -1,5 +1,5 @@
-//! Follows the operator and its objects for as long as somebody looks: asks the one every second,
-//! and watches the others as the operator does.
+//! Follows the operator and its objects while a page is open: polls the operator every second, and
+//! watches the objects that the operator watches.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,19 +20,19 @@ use crate::operator::OperatorError;
 use crate::samples::Sample;
 use crate::tables::Key;
 
-/// How often the operator is asked.
+/// How often the operator is polled.
 const TICK: Duration = Duration::from_secs(1);
-/// A sample is kept of every second answer.
+/// Every second response is kept as a sample.
 const TICKS_PER_SAMPLE: u64 = 2;
 /// How many batches may wait.
 const BATCHES_MAX: usize = 16;
 
-/// Which collection a watch of ours is about.
+/// The collection of a watch.
 #[derive(PartialEq, Eq, Hash)]
 struct Source {
     /// `plural.group`.
     resource: Arc<str>,
-    /// As the operator names it: `plural.version.group`.
+    /// The operator's name for it: `plural.version.group`.
     watched: String,
     namespace: Option<Arc<str>>,
     labels: Option<String>,
@@ -41,11 +41,11 @@ struct Source {
 
 type Batch = (Arc<Source>, Vec<Observation>);
 
-/// What is followed now.
+/// The active watches.
 struct Following {
     desk: Arc<Desk>,
     watchers: HashMap<Arc<Source>, AbortOnDropHandle<()>>,
-    /// The keys of the lists that are not complete yet.
+    /// The keys of lists that are not complete yet.
     listing: HashMap<Arc<Source>, HashSet<Key>>,
     sender: mpsc::Sender<Batch>,
     ticks: u64,
@@ -74,14 +74,14 @@ pub(crate) async fn follow(desk: Arc<Desk>) {
 }
 
 impl Following {
-    /// Asks the operator how it is doing, and begins or ends watches accordingly.
+    /// Polls the operator, and starts or stops watches accordingly.
     async fn look(&mut self) {
         self.ticks += 1;
         if let Err(error) = self.ask().await {
             let mut known = self.desk.known.lock();
             known.failure = Some(report(&error));
             known.status = None;
-            // The next one may be another.
+            // The next operator may be a different one.
             known.report = None;
         }
         let (is_of_interest, watches) = {
@@ -91,7 +91,7 @@ impl Following {
         };
         match watches {
             _ if !is_of_interest => self.rest(),
-            // An operator that is gone for a moment leaves its objects where they are.
+            // If the operator is gone for a moment, its objects are kept.
             None => {}
             Some(watches) => self.watch(&watches).await,
         }
@@ -124,7 +124,7 @@ impl Following {
         Ok(())
     }
 
-    /// Forgets all objects: nobody looks.
+    /// Drops all objects, since no page is open.
     fn rest(&mut self) {
         self.watchers.clear();
         self.listing.clear();
@@ -133,7 +133,7 @@ impl Following {
         known.blind.clear();
     }
 
-    /// Watches what the operator watches for its handlers.
+    /// Watches the resources that the operator watches for its handlers.
     async fn watch(&mut self, watches: &[WatchReport]) {
         let mut wanted = HashSet::new();
         for watch in watches.iter().filter(|watch| watch.purpose == "handlers") {
@@ -225,7 +225,7 @@ fn key_of(object: &Object) -> Key {
     (object.namespace().map(str::to_owned), object.name().to_owned())
 }
 
-/// An error and all that led to it.
+/// An error with all its causes.
 fn report(error: &dyn std::error::Error) -> String {
     let chain = std::iter::successors(Some(error), |&error| error.source());
     chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")

@@ -1,33 +1,33 @@
-//! Who may ask: the `Host` of requests, the token, and the method.
+//! Access control: checks the `Host`, the token and the method of requests.
 //!
-//! Pure. A page of somebody else's site cannot get through: it has no token, its `Origin` is another
-//! one, and a name that is rebound to this machine is not one of ours.
+//! Pure. A page of another site cannot get through: it has no token, its `Origin` differs, and a
+//! DNS name that is rebound to this machine is not accepted.
 
 use http::{HeaderMap, Method, header};
 
-/// Why a request is refused.
+/// Why a request is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The request is for another host.
     Host,
-    /// The request comes from a page of somebody else.
+    /// The request comes from another site.
     Origin,
     /// The token is missing or wrong.
     Token,
-    /// The method changes something where nothing can be changed, or the other way round.
+    /// The method does not match the path: a change with GET, or a query with another method.
     Method,
 }
 
-/// What is needed for a request to be answered.
+/// The requirements for a request.
 pub(crate) struct Guard {
-    /// The port that we listen on.
+    /// The port of the server.
     pub(crate) port: u16,
     /// The secret in the printed address.
     pub(crate) token: String,
 }
 
 impl Guard {
-    /// Whether the request is meant for us: by an address of this machine, with our port.
+    /// Checks that the request is for this server: a local address with our port.
     pub(crate) fn check_host(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
         let is_ours = host.is_some_and(|host| {
@@ -40,7 +40,7 @@ impl Guard {
         if is_ours { Ok(()) } else { Err(Refusal::Host) }
     }
 
-    /// Whether a question may be answered, or a change be made.
+    /// Checks that a query or a change is allowed.
     pub(crate) fn check_caller(
         &self,
         method: &Method,
@@ -50,7 +50,7 @@ impl Guard {
         if is_change != (method == Method::POST) || (!is_change && method != Method::GET) {
             return Err(Refusal::Method);
         }
-        // Browsers tell it for every change, and for questions of other sites.
+        // Browsers send it with every change, and with requests of other sites.
         if let Some(origin) = headers.get(header::ORIGIN) {
             let host = headers.get(header::HOST).map(|host| host.as_bytes()).unwrap_or_default();
             if origin.as_bytes().strip_prefix(b"http://") != Some(host) {
@@ -63,7 +63,7 @@ impl Guard {
     }
 }
 
-/// Compares secrets in a time that tells nothing about where they differ.
+/// Compares secrets in constant time.
 fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let differing = one.iter().zip(other).fold(0, |bits, (a, b)| bits | (a ^ b));

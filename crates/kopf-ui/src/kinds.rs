@@ -1,4 +1,4 @@
-//! The resources of the cluster, discovered once in a while and not for every page.
+//! The resources of the cluster, with cached discovery.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use kopf_model::Resource;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// How long the answer of the server is used.
+/// How long a response is cached.
 const KEPT: Duration = Duration::from_secs(15);
 
-/// The resources of one answer.
+/// The resources of one response.
 type Resources = Arc<Vec<Arc<Resource>>>;
 
-/// What the cluster serves.
+/// The resources that the cluster serves.
 pub(crate) struct Kinds {
     cluster: Cluster,
-    /// Written by the request that finds it too old, read by the others meanwhile.
+    /// Updated by the request that finds it outdated, read by the others.
     known: Mutex<Option<(Instant, Resources)>>,
 }
 
@@ -41,7 +41,7 @@ impl Kinds {
         Ok(resources)
     }
 
-    /// The resource of a name such as `plural.group`; in the preferred version.
+    /// The resource with a name such as `plural.group`, in the preferred version.
     pub(crate) async fn named(&self, name: &str) -> Result<Option<Arc<Resource>>, RequestError> {
         let resources = self.all().await?;
         let mut named: Vec<_> = resources.iter().filter(|it| resource_name(it) == name).collect();
@@ -49,7 +49,7 @@ impl Kinds {
         Ok(named.first().map(|resource| Arc::clone(resource)))
     }
 
-    /// The resource of a watch, named as `plural.version.group`.
+    /// The resource of a watch, in the form `plural.version.group`.
     pub(crate) async fn watched(&self, name: &str) -> Result<Option<Arc<Resource>>, RequestError> {
         let resources = self.all().await?;
         let mut parts = name.splitn(3, '.');
@@ -61,7 +61,7 @@ impl Kinds {
         Ok(resources.iter().find(is_meant).map(Arc::clone))
     }
 
-    /// Asks the server next time.
+    /// Clears the cache.
     pub(crate) async fn forget(&self) {
         *self.known.lock().await = None;
     }

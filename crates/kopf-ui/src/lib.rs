@@ -1,8 +1,9 @@
-//! The web UI of operators: its pages, the answers to what they ask, and who may ask.
+//! The web UI of operators: its pages, the responses to their requests, and access control.
 //!
-//! Served on loopback by `kopf dev`, `kopf ui` and `run --embedded`, in the process of that command. It
-//! asks the operator at its debug endpoint and the cluster at its API, and keeps nothing but what it
-//! shows: the samples of the last minutes and a small row per object. Handles no objects itself.
+//! Served on loopback by `kopf dev`, `kopf ui` and `run --embedded`, in the process of that
+//! command. It queries the operator at its debug endpoint and the cluster at its API, and keeps
+//! only what it shows: the samples of the last minutes and a small row per object. It does not
+//! handle objects itself.
 //!
 //! The pages are built from `ui/` by `cargo xtask ui` and compiled into the program; a build of this
 //! crate needs no Node.
@@ -42,17 +43,18 @@ pub struct Ui {
     pub operator: Operator,
     /// The cluster.
     pub cluster: Cluster,
-    /// The embedded server, if the cluster is one: it can be controlled then.
+    /// The embedded server, if the cluster is one; the UI can then control it.
     pub embedded: Option<Server>,
     /// The kubeconfig for the commands that the pages show, if it is not the default one.
     pub kubeconfig: Option<String>,
 }
 
 impl Ui {
-    /// Serves the pages at an address of this machine; port 0 picks a free one.
+    /// Serves the pages at a local address; port 0 picks a free one.
     ///
     /// # Errors
-    /// Fails when the address cannot be listened on, or is not one of this machine only.
+    /// Fails if it cannot listen on the address, or if the address is reachable from other
+    /// machines.
     pub async fn serve(self, address: SocketAddr) -> Result<Serving, ServeError> {
         server::serve(self, address).await
     }

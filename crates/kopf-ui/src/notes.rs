@@ -1,6 +1,7 @@
-//! What an operator has noted on one object: progress records, the last-handled state, finalizers.
+//! The state that an operator stores on one object: progress records, last-handled state,
+//! finalizers.
 //!
-//! Pure: from an object to notes. Where the notes are is told by the operator itself.
+//! Pure: reads the state from an object. The operator reports where it is stored.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +15,11 @@ use kopf_model::{
 use serde::Serialize;
 use serde_json::Value;
 
-/// The reasons that the engine gives in the condition `Ready` of owners of desired children.
+/// The reasons that the engine sets in the condition `Ready` of owners of desired children.
 const CHILDREN_REASONS: [&str; 4] =
     ["ChildrenReady", "ChildrenNotReady", "ApplyFailed", "HandlerFailed"];
 
-/// Where an operator keeps its notes.
+/// Where an operator stores its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Places {
     finalizer: String,
@@ -26,28 +27,28 @@ pub(crate) struct Places {
     progress_status: Option<String>,
     /// The prefix and the key.
     last_handled: Option<(String, String)>,
-    /// The last words of the selectors of handlers for changes: plurals, kinds, categories.
+    /// The last words of the selectors of change handlers: plurals, kinds, categories.
     changing: BTreeSet<String>,
 }
 
-/// All notes on one object.
+/// The state stored on one object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Notes {
     pub(crate) uid: String,
     pub(crate) created: Option<String>,
     pub(crate) deleting_since: Option<String>,
-    /// Whether our finalizer is there.
+    /// Whether our finalizer is present.
     pub(crate) held: bool,
     /// The finalizers of others.
     pub(crate) foreign_finalizers: Vec<String>,
-    /// The records of handlers that are not forgotten yet, by id.
+    /// The existing progress records, by handler id.
     pub(crate) records: Vec<(String, ProgressRecord)>,
     pub(crate) handled: Handled,
     pub(crate) children: Option<ChildrenCondition>,
     pub(crate) paused: bool,
 }
 
-/// What the last-handled state says.
+/// The comparison with the last-handled state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Handled {
@@ -55,13 +56,13 @@ pub(crate) enum Handled {
     Unknown,
     /// There is none.
     Never,
-    /// The object is as it was handled.
+    /// The object equals the last-handled state.
     Same,
     /// The object has changed since.
     Changed,
 }
 
-/// What the engine says about the desired children in a condition.
+/// The engine's condition about the desired children.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChildrenCondition {
     pub(crate) ready: bool,
@@ -80,7 +81,7 @@ pub(crate) struct Difference {
 }
 
 impl Places {
-    /// As the operator tells.
+    /// Creates it from the operator's report.
     pub(crate) fn of(report: &OperatorReport) -> Self {
         let split = |key: &String| {
             let (prefix, name) = key.rsplit_once('/')?;
@@ -95,21 +96,21 @@ impl Places {
         }
     }
 
-    /// Whether objects of a resource may have a last-handled state at all: not if all handlers for
-    /// changes name other resources of ours.
+    /// Whether objects of a resource may have a last-handled state: not if all change handlers name
+    /// other resources.
     pub(crate) fn may_be_handled(&self, plural: &str, others: &[&str]) -> bool {
         let is_other = |word: &String| word != plural && others.contains(&word.as_str());
         !self.changing.iter().all(is_other)
     }
 
-    /// Reads the notes on an object.
+    /// Reads the state stored on an object.
     pub(crate) fn read(&self, object: &Object) -> Notes {
         let (ours, foreign): (Vec<&String>, Vec<&String>) =
             object.finalizers().iter().partition(|name| **name == self.finalizer);
         let handled = match self.differences(object) {
             None => Handled::Unknown,
             Some(None) => Handled::Never,
-            // What handlers of fields of the status see is not told by the operator.
+            // The operator does not report the essence of handlers for status fields.
             Some(Some(differences)) => {
                 match differences.iter().all(|it| it.field.starts_with("status")) {
                     true => Handled::Same,
@@ -130,7 +131,8 @@ impl Places {
         }
     }
 
-    /// What differs from the last-handled state; none inside when there is no such state.
+    /// The differences from the last-handled state; the inner `None` means that there is no such
+    /// state.
     pub(crate) fn differences(&self, object: &Object) -> Option<Option<Vec<Difference>>> {
         let (prefix, name) = self.last_handled.as_ref()?;
         let keys = KeyMaker::new(prefix.clone()).ok()?;
@@ -154,7 +156,7 @@ impl Places {
         Some(Some(differences.collect()))
     }
 
-    /// The records of all handlers; what else is under the prefix is no record.
+    /// The records of all handlers; other annotations with the prefix are ignored.
     fn records(&self, body: &Value) -> Vec<(String, ProgressRecord)> {
         let is_record =
             |record: &Value| record.get("retries").is_some() && record.get("success").is_some();
@@ -179,7 +181,7 @@ impl Places {
     }
 }
 
-/// The last word of the selector of a handler for changes.
+/// The last word of a change handler's selector.
 fn changing(handler: &HandlerReport) -> Option<String> {
     let kinds = ["create", "update", "delete", "resume", "field"];
     let selector = handler.resources.as_ref().filter(|_| kinds.contains(&handler.kind.as_str()))?;

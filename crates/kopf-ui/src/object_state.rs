@@ -1,6 +1,6 @@
-//! The state of one object in a word and a sentence: settled, running, retrying, failed and so on.
+//! The state of one object as a word and a sentence: settled, running, retrying, failed and so on.
 //!
-//! Pure: from what is noted on the object and what the operator remembers of it.
+//! Pure: computed from the state stored on the object and the operator's memory of it.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::notes::{Handled, Notes};
 
-/// The state in a word.
+/// The state as a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Phase {
@@ -29,18 +29,18 @@ pub(crate) enum Phase {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ObjectState {
     pub(crate) phase: Phase,
-    /// More about it, such as the last error.
+    /// Details, such as the last error.
     pub(crate) text: String,
-    /// The handler that it is about.
+    /// The handler concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) handler: Option<String>,
     /// When something happens next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next_at: Option<Timestamp>,
-    /// Since when it is so.
+    /// Since when it has been in this state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<Timestamp>,
-    /// How many attempts were made.
+    /// The number of attempts.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) attempts: u32,
 }
@@ -57,7 +57,7 @@ impl ObjectState {
     }
 }
 
-/// The state of an object; the chronicle counts only if it is of the same object.
+/// The state of an object; the chronicle is used only if it is about the same object.
 pub(crate) fn standing(notes: &Notes, chronicle: Option<&Chronicle>) -> ObjectState {
     let chronicle = chronicle.filter(|it| it.uid == notes.uid);
     deleting(notes)
@@ -122,10 +122,10 @@ fn running(chronicle: &Chronicle) -> Option<ObjectState> {
     })
 }
 
-/// The handler that is tried next.
+/// The handler that will be tried next.
 fn unfinished(notes: &Notes) -> Option<&(String, ProgressRecord)> {
     let open = notes.records.iter().filter(|(_, record)| !record.is_finished());
-    // A parent waits for its sub-handlers, which say why.
+    // A parent waits for its sub-handlers, which have the reason.
     open.min_by_key(|(_, record)| (!record.subrefs.is_empty(), record.delayed))
 }
 
@@ -151,7 +151,7 @@ fn retrying(notes: &Notes) -> Option<ObjectState> {
     })
 }
 
-/// The object could not be handled at all.
+/// The state of an object that could not be handled at all.
 fn troubled(chronicle: &Chronicle) -> Option<ObjectState> {
     let error = chronicle.situation.error.as_ref()?;
     Some(ObjectState {
@@ -184,7 +184,7 @@ fn failed(notes: &Notes, chronicle: Option<&Chronicle>) -> Option<ObjectState> {
             Episode::Attempt { handler, ending: AttemptEnding::Success, .. } => {
                 succeeded.insert(handler.clone());
             }
-            // What failed for an earlier change is history.
+            // Failures of an earlier change no longer matter.
             Episode::Cause { .. } => return None,
             _ => {}
         }
@@ -192,7 +192,7 @@ fn failed(notes: &Notes, chronicle: Option<&Chronicle>) -> Option<ObjectState> {
     None
 }
 
-/// Desired children that could not be computed, or that the server refuses.
+/// Desired children that could not be computed, or that the server rejects.
 fn failing_children(chronicle: &Chronicle) -> Option<ObjectState> {
     let situation = &chronicle.situation;
     if let Some((handler, error)) = situation.desired_failures.first_key_value() {

@@ -1,5 +1,5 @@
-//! Asks a running operator at its debug endpoint: plain HTTP, on this machine or through a port that
-//! the cluster's API forwards to its Pod.
+//! Queries a running operator at its debug endpoint: plain HTTP, on this machine or through a port
+//! that the cluster's API forwards to its Pod.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -18,16 +18,16 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-/// An operator on this machine answers at once, or not at all.
+/// An operator on this machine responds at once, or not at all.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// No answer is longer than this.
+/// The maximum size of a response.
 const ANSWER_MAX: usize = 64 << 20;
 
-/// Why an operator could not be asked.
+/// Why a query to an operator failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OperatorError {
-    /// The text is no URL.
+    /// The text is not a URL.
     #[error("`{url}` is not a valid URL")]
     NoUrl {
         /// The text.
@@ -36,7 +36,7 @@ pub enum OperatorError {
         #[source]
         source: InvalidUri,
     },
-    /// The URL is not one of the probes of an operator.
+    /// The URL cannot be that of an operator's probes.
     #[error("`{url}` {problem}")]
     BadUrl {
         /// The URL.
@@ -53,24 +53,24 @@ pub enum OperatorError {
     /// The connection was lost.
     #[error("the connection was lost")]
     Lost(#[source] hyper::Error),
-    /// The answer is too long, or was cut.
+    /// The response is too long or incomplete.
     #[error("the answer could not be read")]
     Unreadable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The answer is of another kind.
+    /// The response has an unexpected format.
     #[error("the answer is not understood")]
     Misunderstood(#[source] serde_json::Error),
-    /// There was no answer in time.
+    /// The request timed out.
     #[error("no answer within {} s", PATIENCE.as_secs())]
     TimedOut,
-    /// It refuses to tell.
+    /// The operator rejected the request.
     #[error("it answered {0}")]
     Refused(StatusCode),
-    /// It tells those who are elsewhere nothing.
+    /// The operator responds only to local clients.
     #[error("it only describes objects to clients on the same machine")]
     Elsewhere,
 }
 
-/// A running operator, by where it can be asked.
+/// A running operator and how to reach it.
 #[derive(Clone)]
 pub struct Operator(Place);
 
@@ -89,16 +89,16 @@ struct Forwarded {
     port: u16,
 }
 
-/// What an operator says of an object.
+/// An operator's information about an object.
 #[derive(Debug)]
 pub enum Answer {
-    /// It remembers this.
+    /// Its memory of the object.
     Known(Box<Chronicle>),
-    /// It remembers nothing.
+    /// It does not know the object.
     Unknown(Unknown),
 }
 
-/// A connection of either kind.
+/// A connection of either type.
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
@@ -106,7 +106,7 @@ impl Operator {
     /// The operator at a URL such as `http://127.0.0.1:8080`.
     ///
     /// # Errors
-    /// Fails when the text is no such URL.
+    /// Fails if the text is not such a URL.
     pub fn at(url: &str) -> Result<Self, OperatorError> {
         let bad = |problem| OperatorError::BadUrl { url: url.to_owned(), problem };
         let uri: Uri =
@@ -137,10 +137,10 @@ impl Operator {
         Self(Place::Forwarded(Arc::new(Forwarded { client, namespace, pod, port })))
     }
 
-    /// What it remembers of an object; the resource as `plural.group`.
+    /// Returns its memory of an object; the resource is `plural.group`.
     ///
     /// # Errors
-    /// Fails when it does not answer, or does not tell.
+    /// Fails if it does not respond or rejects the request.
     pub async fn ask(
         &self,
         resource: &str,
@@ -160,31 +160,31 @@ impl Operator {
         }
     }
 
-    /// The objects with news since a sequence.
+    /// Returns the objects with news since a sequence number.
     ///
     /// # Errors
-    /// Fails when it does not answer, or does not tell.
+    /// Fails if it does not respond or rejects the request.
     pub async fn news(&self, since: u64) -> Result<Overview, OperatorError> {
         self.fetch(&format!("/debug/objects?since={since}")).await
     }
 
-    /// How it is doing.
+    /// Returns its status.
     ///
     /// # Errors
-    /// Fails when it does not answer, or does not tell.
+    /// Fails if it does not respond or rejects the request.
     pub async fn status(&self) -> Result<StatusReport, OperatorError> {
         self.fetch("/debug/status").await
     }
 
-    /// What it consists of.
+    /// Returns its handlers and settings.
     ///
     /// # Errors
-    /// Fails when it does not answer, or does not tell.
+    /// Fails if it does not respond or rejects the request.
     pub async fn report(&self) -> Result<OperatorReport, OperatorError> {
         self.fetch("/debug/operator").await
     }
 
-    /// Whether it has listed everything and works.
+    /// Whether it is ready: it has listed all objects and works.
     pub async fn is_ready(&self) -> bool {
         matches!(self.get("/readyz").await, Ok((StatusCode::OK, _)))
     }
@@ -215,7 +215,7 @@ impl Operator {
                 Ok((status, body.map_err(OperatorError::Unreadable)?.to_bytes()))
             };
             let (answer, connected) = tokio::join!(answer, connection);
-            // A connection that breaks after the answer is no loss.
+            // A connection error after the response does not matter.
             answer.map_err(|error| connected.err().map_or(error, OperatorError::Lost))
         };
         tokio::time::timeout(PATIENCE, exchange).await.map_err(|_| OperatorError::TimedOut)?
@@ -231,7 +231,7 @@ impl Operator {
         }
     }
 
-    /// What the operator is called in requests: debug endpoints answer to addresses only.
+    /// The `Host` of requests: debug endpoints accept only addresses.
     fn host(&self) -> &str {
         match &self.0 {
             Place::Direct(authority) => authority,
@@ -251,7 +251,7 @@ impl Forwarded {
         let pods = kube::Api::<Pod>::namespaced(self.client.clone(), &self.namespace);
         let mut forwarder = pods.portforward(&self.pod, &[self.port]).await.map_err(refused)?;
         let stream = forwarder.take_stream(self.port);
-        // The forwarder's task goes on for as long as the stream is used.
+        // The forwarder's task runs for as long as the stream is used.
         let stream = stream.ok_or_else(|| std::io::Error::from(std::io::ErrorKind::NotConnected));
         Ok(Box::new(stream.map_err(OperatorError::Connection)?))
     }

@@ -1,4 +1,4 @@
-//! What people do to the objects of an embedded cluster: let Pods crash, delete objects.
+//! Actions on the objects of an embedded cluster: change the stage of Pods, delete objects.
 
 use bytes::Bytes;
 use kopf_apiserver::Stage;
@@ -10,17 +10,17 @@ use crate::asked::Asked;
 use crate::children::{address, collection_path, target};
 use crate::desk::Desk;
 
-/// The annotation by which the embedded server chooses the life of a Pod.
+/// The annotation with the stage of a Pod in the embedded server.
 const STAGE: &str = "kopf.dev/stage";
-/// Why nothing is done elsewhere.
+/// The error for other clusters.
 const ONLY_EMBEDDED: &str = "only embedded clusters are controlled here";
 
-/// Refuses on clusters that are not embedded.
+/// Rejects clusters that are not embedded.
 pub(crate) fn check_embedded(desk: &Desk) -> Result<&kopf_apiserver::Server, Refused> {
     desk.embedded.as_ref().ok_or(Refused::Forbidden(ONLY_EMBEDDED))
 }
 
-/// Lets a Pod live through another stage; an empty one is the usual life.
+/// Sets the stage of a Pod; an empty one resets it.
 pub(crate) async fn stage(desk: &Desk, asked: &Asked) -> Answered {
     check_embedded(desk)?;
     let (namespace, name) = (asked.name("namespace")?, asked.name("name")?);

@@ -1,6 +1,6 @@
-//! What is wrong, the worst first: failing objects, stuck deletions, watches that do not work.
+//! The problems, most severe first: failing objects, stuck deletions, broken watches.
 //!
-//! Pure: from what is known of the operator and of its objects at a moment.
+//! Pure: computed from the current state of the operator and its objects.
 
 use jiff::Timestamp;
 use kopf_engine::debug::StatusReport;
@@ -11,18 +11,18 @@ use crate::tables::{Row, Tables};
 
 /// A deletion that takes longer than this many seconds is stuck.
 const DELETION_MAX: i64 = 60;
-/// A handler that runs longer than this many seconds is worth a look.
+/// A handler that runs longer than this many seconds is reported.
 const RUN_MAX: i64 = 60;
-/// Children that are not ready for longer than this many seconds are worth a look.
+/// Children that are not ready for longer than this many seconds are reported.
 const CHILDREN_MAX: i64 = 120;
-/// After this many attempts, an object that is tried again is a problem.
+/// An object is reported after this many failed attempts.
 const ATTEMPTS_MAX: u32 = 3;
-/// A watch that is silent for longer than this many seconds is worth a look.
+/// A watch that is silent for longer than this many seconds is reported.
 const SILENCE_MAX: f64 = 120.0;
-/// More are counted only.
+/// Further problems are only counted.
 const LISTED_MAX: usize = 200;
 
-/// How bad it is.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Severity {
@@ -32,18 +32,18 @@ pub(crate) enum Severity {
     Warning,
 }
 
-/// One thing that is wrong.
+/// A problem.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Problem {
     pub(crate) severity: Severity,
-    /// In two or three words.
+    /// Two or three words.
     pub(crate) title: String,
-    /// In a sentence.
+    /// A sentence.
     pub(crate) text: String,
-    /// The object that it is about, if it is about one.
+    /// The object concerned, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) object: Option<Place>,
-    /// Since when.
+    /// When it started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<Timestamp>,
     /// When something happens next.
@@ -51,7 +51,7 @@ pub(crate) struct Problem {
     pub(crate) next_at: Option<Timestamp>,
 }
 
-/// Which object.
+/// Identifies an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Place {
     pub(crate) resource: String,
@@ -59,7 +59,7 @@ pub(crate) struct Place {
     pub(crate) name: String,
 }
 
-/// All problems, the worst first, and how many there are in all.
+/// All problems, most severe first, and their total number.
 pub(crate) fn problems(
     status: Option<&StatusReport>,
     tables: &Tables,

@@ -1,4 +1,4 @@
-//! How the operator was doing in the last minutes, for small charts.
+//! The metrics of the operator in the last minutes, for small charts.
 //!
 //! Pure: a ring of samples. Counters are kept as they are; the pages compute rates.
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 /// Ten minutes, one sample every two seconds.
 const SAMPLES_MAX: usize = 300;
 
-/// One moment.
+/// One sample.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Sample {
     /// Milliseconds since 1970.
@@ -22,26 +22,26 @@ pub(crate) struct Sample {
     pub(crate) running: usize,
     pub(crate) objects: usize,
     pub(crate) memory: Option<u64>,
-    /// Calls of all handlers so far.
+    /// The number of calls of all handlers.
     pub(crate) calls: u64,
-    /// Those that failed, for good or not.
+    /// The number of failed calls, final or not.
     pub(crate) failed: u64,
     /// The time spent in them, in seconds.
     pub(crate) seconds: f64,
-    /// Answers of the API server so far.
+    /// The number of responses of the API server.
     pub(crate) requests: u64,
-    /// Those that asked to slow down.
+    /// The number of throttled requests.
     pub(crate) throttled: u64,
-    /// Those that were errors, and requests without an answer.
+    /// The number of error responses, and of requests without a response.
     pub(crate) refused: u64,
 }
 
-/// The last minutes.
+/// The samples of the last minutes.
 #[derive(Default)]
 pub(crate) struct Samples(VecDeque<Sample>);
 
 impl Samples {
-    /// Adds a moment.
+    /// Adds a sample.
     pub(crate) fn add(&mut self, sample: Sample) {
         if self.0.len() >= SAMPLES_MAX {
             self.0.pop_front();
@@ -49,12 +49,12 @@ impl Samples {
         self.0.push_back(sample);
     }
 
-    /// The moments after a time.
+    /// The samples after a time.
     pub(crate) fn after(&self, at: i64) -> Vec<Sample> {
         self.0.iter().filter(|sample| sample.at > at).cloned().collect()
     }
 
-    /// How many requests the server has slowed down in the last minute before a time.
+    /// The number of throttled requests in the minute before a time.
     pub(crate) fn throttled_lately(&self, now: i64) -> u64 {
         let mut lately = self.0.iter().filter(|sample| sample.at > now - 60_000);
         let first = lately.next().map_or(0, |sample| sample.throttled);
@@ -63,7 +63,7 @@ impl Samples {
 }
 
 impl Sample {
-    /// What a report tells at a moment.
+    /// Creates a sample from a report.
     pub(crate) fn of(status: &StatusReport, now: Timestamp) -> Self {
         let handlers = status.handlers.values();
         let count = |is_meant: fn(u16) -> bool| {

@@ -1,13 +1,13 @@
-//! Worlds that were saved in memory, as text.
+//! Saved states of an embedded cluster, as text in memory.
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// How many worlds are kept; the oldest goes first.
+/// How many states are kept; the oldest is dropped first.
 const WORLDS_MAX: usize = 10;
 
-/// The saved worlds.
+/// The saved states.
 #[derive(Default)]
 pub(crate) struct SavedWorlds(Mutex<Vec<SavedWorld>>);
 
@@ -20,7 +20,7 @@ struct SavedWorld {
 }
 
 impl SavedWorlds {
-    /// The saved worlds, the newest first.
+    /// The saved states, newest first.
     pub(crate) fn list(&self) -> Value {
         let worlds = self.0.lock();
         let shown = worlds.iter().rev().map(|world| {
@@ -32,7 +32,7 @@ impl SavedWorlds {
         shown.collect()
     }
 
-    /// Keeps a world, and returns its id.
+    /// Saves a state and returns its id.
     pub(crate) fn keep(&self, name: Option<&str>, objects: usize, text: String) -> u64 {
         let mut worlds = self.0.lock();
         let id = worlds.last().map_or(1, |last| last.id + 1);
@@ -44,7 +44,7 @@ impl SavedWorlds {
         id
     }
 
-    /// The text of a world.
+    /// The text of a saved state.
     pub(crate) fn text(&self, id: u64) -> Option<String> {
         let worlds = self.0.lock();
         worlds.iter().find(|world| world.id == id).map(|world| world.text.clone())

@@ -25,23 +25,23 @@ use crate::kinds::Kinds;
 use crate::saved_worlds::SavedWorlds;
 use crate::{Ui, api, assets, following};
 
-/// More connections at once wait: a browser has six.
+/// Further connections wait; a browser opens six.
 const CONNECTIONS_MAX: usize = 64;
-/// How long the head of a request may take.
+/// How long the headers of a request may take.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// No request is longer than this.
+/// The maximum size of a request.
 const BODY_MAX: usize = 64 << 10;
-/// The pause after a connection could not be accepted.
+/// The pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why the UI cannot be served.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// Others could reach it as well.
+    /// The address is reachable from other machines.
     #[error("{0} is not an address of this machine only")]
     NotLoopback(SocketAddr),
-    /// The address cannot be listened on.
+    /// The server cannot listen on the address.
     #[error("could not serve the UI on {address}")]
     Bind {
         /// The address.
@@ -61,8 +61,8 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Where it is, with the token that opens it. The token is behind a `#`, so that browsers do not
-    /// send it anywhere by themselves.
+    /// The URL, with the access token. The token is behind a `#`, so that browsers do not send it
+    /// anywhere by themselves.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/#token={}", self.address, self.token)
@@ -74,7 +74,7 @@ struct Answering {
     guard: Guard,
 }
 
-/// Listens, and answers in the background.
+/// Starts listening and serves in the background.
 pub(crate) async fn serve(ui: Ui, address: SocketAddr) -> Result<Serving, ServeError> {
     if !address.ip().is_loopback() {
         return Err(ServeError::NotLoopback(address));
@@ -108,7 +108,7 @@ async fn accept(listener: TcpListener, answering: Arc<Answering>) {
     let mut tasks = JoinSet::new();
     loop {
         while tasks.try_join_next().is_some() {}
-        // Never closed.
+        // The semaphore is never closed.
         let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -118,7 +118,7 @@ async fn accept(listener: TcpListener, answering: Arc<Answering>) {
                     drop(seat);
                 });
             }
-            // Out of file descriptors, most likely.
+            // Probably out of file descriptors.
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
@@ -133,7 +133,7 @@ async fn speak(stream: TcpStream, answering: Arc<Answering>) {
             Ok::<_, Infallible>(response)
         }
     });
-    // Clients may hang up at any moment.
+    // Clients may disconnect at any moment.
     let _ = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)

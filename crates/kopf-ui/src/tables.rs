@@ -1,8 +1,8 @@
-//! A small row per object of each watched resource, with revisions: who has asked before gets only
-//! what has changed since.
+//! A small row per object of each watched resource, with revisions: repeated requests get only what
+//! has changed.
 //!
-//! Pure. Filled by `following`, read by the pages. Bounded: beyond a number of rows, further objects
-//! are counted only.
+//! Pure. Filled by `following`, read by the pages. Bounded: beyond a number of rows, further
+//! objects are only counted.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::notes::{Handled, Notes, Places};
 use crate::object_state::{ObjectState, Phase, standing};
 use kopf_engine::journal::{Chronicle, Overview};
 
-/// How many rows all tables have together.
+/// The maximum total number of rows.
 const ROWS_MAX: usize = 100_000;
-/// How many removed rows are remembered per table; a request for older ones gets all rows.
+/// How many removed rows are kept per table; a request for older ones gets all rows.
 const REMOVED_MAX: usize = 10_000;
 
 /// Namespace and name.
@@ -28,11 +28,11 @@ pub(crate) struct Tables {
     revision: u64,
     rows: usize,
     tables: BTreeMap<String, Table>,
-    /// What the operator remembers, by resource and key; also of objects without a row.
+    /// The operator's memory, by resource and key; also of objects without a row.
     memories: HashMap<(String, Key), Chronicle>,
-    /// The sequence of the newest of them.
+    /// The sequence number of the newest entry.
     sequence: u64,
-    /// Objects that got no row since there are too many.
+    /// The number of objects without a row, since there are too many.
     pub(crate) left_out: usize,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Tables {
 struct Table {
     rows: HashMap<Key, Kept>,
     removed: VecDeque<(u64, Key)>,
-    /// The revision before which removals are forgotten.
+    /// The revision before which removals are no longer known.
     forgotten: u64,
 }
 
@@ -61,12 +61,12 @@ pub(crate) struct Row {
     pub(crate) standing: ObjectState,
 }
 
-/// What has changed in a table.
+/// The changes in a table.
 #[derive(Debug, Serialize)]
 pub(crate) struct Changes {
-    /// To ask with next time.
+    /// The revision for the next request.
     pub(crate) revision: u64,
-    /// Whether these are all rows, in place of those that are known.
+    /// Whether these are all rows, replacing the known ones.
     pub(crate) complete: bool,
     pub(crate) rows: Vec<Row>,
     pub(crate) removed: Vec<Key>,
@@ -74,7 +74,7 @@ pub(crate) struct Changes {
 }
 
 impl Tables {
-    /// Takes the newest state of an object.
+    /// Sets the newest state of an object.
     pub(crate) fn put(&mut self, resource: &Arc<str>, places: &Places, object: &Object) {
         let key = (object.namespace().map(str::to_owned), object.name().to_owned());
         let mut notes = places.read(object);
@@ -99,7 +99,7 @@ impl Tables {
         table.rows.insert(key, Kept { revision: self.revision, notes, standing });
     }
 
-    /// Whether there may be a handler for changes of the objects of a resource.
+    /// Whether objects of a resource may have a change handler.
     fn may_be_handled(&self, resource: &str, places: &Places) -> bool {
         let plural = |name: &'_ str| name.split('.').next().unwrap_or_default().to_owned();
         let plurals: Vec<String> = self.tables.keys().map(|name| plural(name)).collect();
@@ -107,7 +107,7 @@ impl Tables {
         places.may_be_handled(&plural(resource), &plurals)
     }
 
-    /// Forgets an object.
+    /// Removes an object.
     pub(crate) fn remove(&mut self, resource: &str, key: &Key) {
         let Some(table) = self.tables.get_mut(resource) else { return };
         if table.rows.remove(key).is_none() {
@@ -123,7 +123,7 @@ impl Tables {
         }
     }
 
-    /// Forgets the objects of a namespace, or of all, that a complete list does not contain.
+    /// Removes the objects of one namespace, or of all, that are not in a complete list.
     pub(crate) fn retain(
         &mut self,
         resource: &str,
@@ -139,7 +139,7 @@ impl Tables {
         }
     }
 
-    /// Makes sure that there is a table for these resources, and for no others.
+    /// Creates a table for each of these resources, and removes all others.
     pub(crate) fn keep(&mut self, resources: &[Arc<str>]) {
         let unwanted: Vec<String> = self
             .tables
@@ -157,12 +157,12 @@ impl Tables {
         }
     }
 
-    /// The sequence of the newest memory.
+    /// The sequence number of the newest entry of the operator's memory.
     pub(crate) fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// Takes what the operator remembers; everything again if it has restarted.
+    /// Adds the operator's memory; replaces it if the operator has restarted.
     pub(crate) fn remember(&mut self, news: Overview) {
         if news.sequence < self.sequence {
             self.memories.clear();
@@ -181,19 +181,19 @@ impl Tables {
             }
             self.memories.insert((chronicle.resource.clone(), key), chronicle);
         }
-        // The operator forgets the oldest; so do we.
+        // The operator drops the oldest entries, and so does the UI.
         if self.memories.len() > ROWS_MAX {
             self.memories.clear();
         }
     }
 
-    /// Forgets what the operator remembered, since it is another one now.
+    /// Drops the operator's memory, since it is a different operator now.
     pub(crate) fn forget(&mut self) {
         self.memories.clear();
         self.sequence = 0;
     }
 
-    /// What has changed in a table since a revision.
+    /// The changes in a table since a revision.
     pub(crate) fn since(&self, resource: &str, revision: u64) -> Option<Changes> {
         let table = self.tables.get(resource)?;
         let complete = revision == 0 || revision < table.forgotten || revision > self.revision;
@@ -210,7 +210,7 @@ impl Tables {
         })
     }
 
-    /// How many objects of each resource are in which state.
+    /// The number of objects of each resource by state.
     pub(crate) fn counts(&self) -> BTreeMap<&str, BTreeMap<Phase, usize>> {
         let count = |table: &Table| {
             let mut counts = BTreeMap::new();
@@ -232,7 +232,7 @@ impl Tables {
         keys
     }
 
-    /// All rows that are not at rest.
+    /// All rows that are not settled.
     pub(crate) fn restless(&self) -> impl Iterator<Item = (&str, Row)> {
         self.tables.iter().flat_map(|(resource, table)| {
             let restless = table.rows.iter().filter(|(_, it)| it.standing.phase < Phase::Paused);

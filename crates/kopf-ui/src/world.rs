@@ -1,4 +1,4 @@
-//! The whole world of an embedded cluster: saved, and brought back.
+//! Saves and restores the whole state of an embedded cluster.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,10 @@ use crate::children::collection_path;
 use crate::desk::Desk;
 use crate::pods::check_embedded;
 
-/// How often what others create meanwhile is removed before a world is brought back.
+/// How often objects that others create in the meantime are removed before a state is restored.
 const ROUNDS_MAX: usize = 5;
 
-/// Which object, down to its uid.
+/// Identifies an object, including its uid.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Identity {
     api_version: String,
@@ -26,7 +26,7 @@ struct Identity {
     uid: String,
 }
 
-/// Saves the world as it is.
+/// Saves the current state.
 pub(crate) fn save(desk: &Desk, asked: &Asked) -> Answered {
     let server = check_embedded(desk)?;
     let text = server.dump_yaml();
@@ -35,7 +35,7 @@ pub(crate) fn save(desk: &Desk, asked: &Asked) -> Answered {
     Ok(json!({"id": id}))
 }
 
-/// Brings a world back: removes what is not in it, and puts back what was.
+/// Restores a state: removes objects that are not in it, and recreates the others.
 pub(crate) async fn restore(desk: &Desk, asked: &Asked) -> Answered {
     let server = check_embedded(desk)?;
     let id = asked.body["id"].as_u64().unwrap_or_default();
@@ -60,7 +60,7 @@ pub(crate) async fn restore(desk: &Desk, asked: &Asked) -> Answered {
     Ok(json!({"objects": count}))
 }
 
-/// Removes one object at once, no matter who holds it.
+/// Removes one object at once, regardless of its finalizers.
 async fn remove(desk: &Desk, identity: &Identity) -> Result<(), Refused> {
     let resources = desk.kinds.all().await?;
     let (group, version) =
@@ -68,13 +68,13 @@ async fn remove(desk: &Desk, identity: &Identity) -> Result<(), Refused> {
     let resource = resources
         .iter()
         .find(|it| it.kind == identity.kind && it.group == group && it.version == version);
-    // The objects of a definition go with it.
+    // The objects of a definition are removed together with it.
     let Some(resource) = resource else { return Ok(()) };
     let namespace = identity.namespace.as_deref();
     let target = crate::children::target(resource, namespace, &identity.name);
     let free = json!({"metadata": {"finalizers": null}}).to_string();
     let patch = PatchContent::Merge(Bytes::from(free));
-    // What is gone meanwhile is what we want.
+    // If it is already gone, that is the desired result.
     let _ = desk.cluster.patch(target, patch, Urgency::Normal).await;
     let path = format!("{}/{}", collection_path(resource, namespace), identity.name);
     let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"}).to_string();

@@ -28,7 +28,7 @@ async fn prepare(db: &Database, status: &mut Status<DatabaseStatus>) {
     status.phase = "Ready".into(); // written once, and only if changed
 }
 
-/// Grows the disk, or fails for good when it would shrink.
+/// Grows the disk, or fails permanently if it would shrink.
 #[kopf::on::field(Database, field = "spec.sizeGb")]
 async fn resize(Change { old, new }: Change<u32>, recorder: Recorder) -> Result {
     if new < old {

@@ -1,4 +1,4 @@
-//! What you learn: how handlers fail, and when they are tried again.
+//! What you learn: how handlers fail, and when they are retried.
 use kopf::input::Attempt;
 use kopf::prelude::*;
 use kube::CustomResource;
@@ -13,13 +13,13 @@ struct TrialSpec {
     file: Option<String>,
 }
 
-/// What a handler returns is stored in the status, under the name of the function.
+/// The return value of a handler is stored in the status, under the name of the function.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 struct TrialStatus {
     temporary: Option<String>,
 }
 
-/// Any error works with `?`; the handler is tried again after the backoff, five times at most.
+/// Any error works with `?`; the handler is retried after the backoff, at most five times.
 #[kopf::on::create(Trial, retries = 5, backoff = "10s")]
 async fn arbitrary(trial: &Trial) -> Result {
     let size: i64 = trial.spec.size.as_deref().unwrap_or("none").parse()?;
@@ -27,7 +27,7 @@ async fn arbitrary(trial: &Trial) -> Result {
     Ok(())
 }
 
-/// A temporary error says when to try again.
+/// A temporary error says when to retry.
 #[kopf::on::create(Trial)]
 async fn temporary(attempt: Attempt) -> Result<String> {
     if attempt.retry < 3 {
@@ -36,7 +36,7 @@ async fn temporary(attempt: Attempt) -> Result<String> {
     Ok(format!("done after {} attempts", attempt.retry + 1))
 }
 
-/// A handler is never tried again after a permanent error; other handlers go on.
+/// A handler is not retried after a permanent error; other handlers still run.
 #[kopf::on::create(Trial)]
 async fn permanent(trial: &Trial) -> Result {
     let file = trial.spec.file.as_deref().unwrap_or("/nowhere");
@@ -44,7 +44,7 @@ async fn permanent(trial: &Trial) -> Result {
     Ok(())
 }
 
-/// Errors of this handler are logged and ignored.
+/// Errors in this handler are logged and ignored.
 #[kopf::on::create(Trial, errors = ignored)]
 fn ignored() -> Result<(), String> {
     Err("never mind".into())

@@ -1,4 +1,4 @@
-//! What you learn: all handlers of an object's life, and one function for several of them.
+//! What you learn: all handlers in the life of an object, and one function as several handlers.
 use kopf::input::{Cause, Diff};
 use kopf::prelude::*;
 use kube::CustomResource;
@@ -16,7 +16,7 @@ async fn create_1(greeting: &Greeting) {
     println!("CREATED 1st: field={}", greeting.spec.field);
 }
 
-/// The spec as JSON, without the type.
+/// The spec as JSON, without a type.
 #[kopf::on::create(Greeting)]
 async fn create_2(spec: &Spec, name: Name) {
     println!("CREATED 2nd: name={name}, field={}", spec["field"]);
@@ -37,7 +37,7 @@ async fn delete_fn(name: Name) {
     println!("DELETED {name}");
 }
 
-/// On creation, and for every object that exists when the operator starts.
+/// Called on creation, and for every existing object when the operator starts.
 #[kopf::on::resume(Greeting)]
 #[kopf::on::create(Greeting)]
 fn connect(cause: Cause, name: Name) {

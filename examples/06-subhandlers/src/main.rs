@@ -14,7 +14,7 @@ async fn fill(spec: &Spec, sub_handlers: SubHandlers) -> Result {
     sub_handlers.run().await
 }
 
-/// Fails at first, and is tried again alone.
+/// Fails at first; only this part is retried.
 #[kopf::on::subhandler(backoff = "1s")]
 async fn place(item: Param<String>, attempt: Attempt) -> Result<String> {
     if attempt.retry == 0 {

@@ -1,4 +1,4 @@
-//! What you learn: handlers for some objects only, by labels, fields and any condition.
+//! What you learn: handlers for some objects only, by labels, fields and arbitrary conditions.
 use kopf::input::Labels;
 use kopf::prelude::*;
 

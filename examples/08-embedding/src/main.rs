@@ -1,4 +1,4 @@
-//! What you learn: an operator beside other work in a program of your own, and closures as handlers.
+//! What you learn: an operator inside your own program, next to other work; closures as handlers.
 use std::process::{ExitCode, Termination as _};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -20,7 +20,7 @@ pub fn operator() -> Operator {
         })
 }
 
-/// What else this program does; here it only waits.
+/// The other work of this program; here it only waits.
 #[tokio::main]
 async fn beside() -> Result {
     kopf::logging::Logging::default().install();
@@ -33,7 +33,7 @@ async fn beside() -> Result {
 }
 
 fn main() -> ExitCode {
-    // With arguments such as `run --embedded`, it is an operator like any other.
+    // With arguments such as `run --embedded`, it works like any other operator.
     match std::env::args().len() {
         1 => beside().report(),
         _ => operator().main().report(),

@@ -1,4 +1,4 @@
-//! What you learn: what runs before and after everything else, logs in, and answers probes.
+//! What you learn: handlers that run before and after everything else, log in, and answer probes.
 use std::time::Instant;
 
 use kopf::Settings;
@@ -9,7 +9,7 @@ struct Started(Instant);
 
 #[kopf::on::startup(needs = ["create,patch events"])]
 async fn configure(settings: &mut Settings) {
-    settings.posting.handlers = true; // successes and failures become Kubernetes events
+    settings.posting.handlers = true; // report successes and failures as Kubernetes events
     settings.execution.default_backoff = 10.secs();
     tracing::info!("the operator is starting");
 }

@@ -1,4 +1,4 @@
-//! What you learn: work beside an object for as long as it exists, which ends when asked to.
+//! What you learn: background work that runs as long as its object exists, and stops when asked.
 use kopf::input::{Live, Stopped};
 use kopf::prelude::*;
 
@@ -11,7 +11,7 @@ async fn watch(live: Live<Spec>, stopped: Stopped) -> Result {
     Ok(())
 }
 
-/// Functions that are not async run on threads of their own.
+/// Functions that are not async run on their own threads.
 #[kopf::on::daemon("kopf.dev", "v1", "greetings", labels = {"slow": present}, initial_delay = "2s")]
 fn watch_slowly(name: Name, stopped: Stopped) {
     while !stopped.wait_blocking(10.secs()) {

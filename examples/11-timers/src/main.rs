@@ -1,4 +1,4 @@
-//! What you learn: work repeated beside an object, and values kept in memory with it.
+//! What you learn: work repeated at intervals for an object, and values kept in memory with it.
 use kopf::input::{Memo, Now};
 use kopf::prelude::*;
 
@@ -9,7 +9,7 @@ async fn tick(count: &mut Memo<u32>, name: Name) -> u32 {
     **count
 }
 
-/// Only after nobody has touched the object for ten seconds.
+/// Called only after the object has not changed for ten seconds.
 #[kopf::on::timer("kopf.dev", "v1", "greetings", idle = "10s")]
 async fn idle(name: Name, Now(now): Now) {
     println!("{name} was left alone until {now}");

@@ -1,4 +1,4 @@
-//! What you learn: indexes of objects in memory, named and typed by the functions that fill them.
+//! What you learn: in-memory indexes of objects, named and typed by the functions that fill them.
 use k8s_openapi::api::core::v1::Pod;
 use kopf::index::Index;
 use kopf::prelude::*;

@@ -1,11 +1,11 @@
-//! What you learn: operators for kinds that Kubernetes brings along, with the client of the cluster.
+//! What you learn: operators for built-in Kubernetes kinds, with the client of the cluster.
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kopf::input::Namespace;
 use kopf::prelude::*;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 
-/// Writes down every pod that fails, in a config map next to it.
+/// Records every failed pod in a config map next to it.
 #[kopf::on::field(Pod, field = "status.phase", new = "Failed", needs = ["create,patch configmaps"])]
 async fn note_failure(pod: &Pod, namespace: Namespace, client: Client) -> Result {
     let name = format!("{}-failed", pod.metadata.name.as_deref().unwrap_or_default());
@@ -13,7 +13,7 @@ async fn note_failure(pod: &Pod, namespace: Namespace, client: Client) -> Result
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
         "data": {"message": pod.status.as_ref().and_then(|it| it.message.clone()).unwrap_or_default()},
     });
-    // Applied under a name that follows from the pod's: trying again makes no second note.
+    // The name is derived from the pod's name, so a retry does not create a second config map.
     let notes: Api<ConfigMap> = Api::namespaced(client, &namespace);
     let applying = PatchParams::apply("builtins").force();
     let note = Patch::Apply(&note);

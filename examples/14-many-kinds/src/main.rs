@@ -1,4 +1,4 @@
-//! What you learn: one handler for many kinds at once: by category, by group, or by a function.
+//! What you learn: one handler for many kinds: by category, by group, or by a function.
 use kopf::input::{Namespace, Object};
 use kopf::prelude::*;
 
@@ -14,7 +14,7 @@ async fn ours(object: &Object) -> Result<Value> {
     Ok(json!({"kind": object.kind()}))
 }
 
-/// Whatever a function accepts.
+/// Everything that a function accepts.
 #[kopf::on::event(resources = |resource| resource.namespaced && resource.kind.ends_with("Set"))]
 async fn sets(object: &Object) {
     println!("a set: {object:?}");

@@ -1,4 +1,4 @@
-//! What you learn: tests with a cluster and a clock of their own, in milliseconds.
+//! What you learn: tests with their own cluster and clock, in milliseconds.
 use kopf::prelude::*;
 
 /// Labels every config map after a minute.

@@ -1,9 +1,10 @@
-//! What you learn: children made by handlers, and what can be concluded from them.
+//! What you learn: children created by handlers, and how to derive a state from them.
 use k8s_openapi::api::core::v1::Pod;
 use kopf::children::{Children, Owner};
 use kopf::prelude::*;
 
-/// A Pod per member; doing it twice makes no more of them, and they go with their crew.
+/// Creates a Pod per member. A retry creates no duplicates, and the Pods are deleted with their
+/// crew.
 #[kopf::on::create("kopf.dev", "v1", "crews", needs = ["create,patch pods"])]
 async fn hire(spec: &Spec, name: Name, owner: Owner, client: Client) -> Result {
     let members = spec["members"].as_array().cloned().unwrap_or_default();
@@ -18,7 +19,7 @@ async fn hire(spec: &Spec, name: Name, owner: Owner, client: Client) -> Result {
     Ok(())
 }
 
-/// Called whenever the crew or one of its Pods changes; sees all of them without a request.
+/// Called whenever the crew or one of its Pods changes; gets all Pods without a request.
 #[kopf::on::observe("kopf.dev", "v1", "crews", children(Pod))]
 async fn muster(pods: &Children<Pod>, patch: &mut Patch) {
     let is_running = |pod: &&Pod| {

@@ -1,8 +1,8 @@
-//! What you learn: desired children; say what should be there, and it is made, repaired and pruned.
+//! What you learn: desired children; declare what should exist, and the engine maintains it.
 use kopf::children::Child;
 use kopf::prelude::*;
 
-/// From a site to its children. Labels, owners, the namespace, and names if need be, are filled in.
+/// Returns the children of a site. Labels, owners, the namespace and missing names are filled in.
 #[kopf::on::desired("kopf.dev", "v1", "sites", children("deployments.apps", "services.v1"))]
 fn children(spec: &Spec, name: Name) -> Result<Vec<Child>> {
     let replicas = spec["replicas"].as_u64().unwrap_or(1);

@@ -1,4 +1,4 @@
-//! What you learn: several operators of one kind; the one with the highest priority works.
+//! What you learn: several instances of one operator; the one with the highest priority works.
 use kopf::Settings;
 
 #[kopf::on::startup(needs = ["list,patch,watch clusterkopfpeerings.kopf.dev"])]
@@ -9,7 +9,7 @@ async fn configure(settings: &mut Settings) {
 
 #[kopf::on::create("kopf.dev", "v1", "greetings")]
 async fn create_fn() -> String {
-    // Which of the operators it was: `--priority` on the command line, or 0.
+    // Shows which instance it was. Set the priority with `--priority`; the default is 0.
     format!("handled by process {}", std::process::id())
 }
 

@@ -1,4 +1,4 @@
-//! What you learn: several versions of a resource, and the ways between them.
+//! What you learn: several versions of a resource, and the conversions between them.
 use kopf::prelude::*;
 
 pub mod v1 {
@@ -7,7 +7,7 @@ pub mod v1 {
     #[derive(kube::CustomResource, Clone, Debug, Deserialize, Serialize, schemars::JsonSchema)]
     #[kube(group = "example.com", version = "v1", kind = "Disk", namespaced)]
     pub struct DiskSpec {
-        /// Such as `5Gi`.
+        /// For example `5Gi`.
         pub size: String,
     }
 }
@@ -19,18 +19,18 @@ pub mod v2 {
     #[kube(group = "example.com", version = "v2", kind = "Disk", namespaced)]
     pub struct DiskSpec {
         pub size: u32,
-        /// Such as `Gi`.
+        /// For example `Gi`.
         pub unit: String,
     }
 }
 
-/// The unit has a field of its own since v2.
+/// In v2, the unit is a separate field.
 #[kopf::on::convert(v1::Disk, to = v2::Disk)]
 fn up(old: &v1::Disk) -> Result<v2::Disk> {
     let text = &old.spec.size;
     let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (size, unit) = (text[..end].parse()?, text[end..].to_owned());
-    Ok(v2::Disk::new("", v2::DiskSpec { size, unit })) // the metadata are kept anyway
+    Ok(v2::Disk::new("", v2::DiskSpec { size, unit })) // the metadata is kept anyway
 }
 
 #[kopf::on::convert(v2::Disk, to = v1::Disk)]
@@ -38,7 +38,7 @@ fn down(new: &v2::Disk) -> v1::Disk {
     v1::Disk::new("", v1::DiskSpec { size: format!("{}{}", new.spec.size, new.spec.unit) })
 }
 
-/// Handlers see the version that they name, whatever was written.
+/// Handlers get the version that they name, regardless of which version was written.
 #[kopf::on::create(v2::Disk)]
 async fn provide(disk: &v2::Disk) {
     tracing::info!("providing {} times 1{}", disk.spec.size, disk.spec.unit);

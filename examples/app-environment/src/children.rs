@@ -1,4 +1,4 @@
-//! The children of one stage, as the manifests that people know.
+//! The children of one stage, as manifests.
 
 use base64::Engine as _;
 use kopf::children::Child;
@@ -7,7 +7,7 @@ use kube::ResourceExt as _;
 
 use crate::environment::{AppEnvironment, Provisioned};
 
-/// Where images are pulled from.
+/// The host from which images are pulled.
 const HOST: &str = "registry.example.com";
 
 /// The namespace of a stage with everything in it.
@@ -32,7 +32,7 @@ pub(crate) fn of_stage(environment: &AppEnvironment, stage: &str, password: &str
             "metadata": {"name": "limits", "namespace": namespace},
             "spec": {"hard": {"limits.cpu": quota.cpu, "limits.memory": quota.memory}},
         }),
-        // Only the own namespace may come in.
+        // Only traffic from the same namespace is allowed.
         json!({
             "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
             "metadata": {"name": "walls", "namespace": namespace},
@@ -44,7 +44,8 @@ pub(crate) fn of_stage(environment: &AppEnvironment, stage: &str, password: &str
         json!({
             "apiVersion": format!("{group}/v1"), "kind": "Role",
             "metadata": {"name": "developer", "namespace": namespace},
-            // The same as `grants` at the handler: nobody may grant what they do not hold.
+            // The same as `grants` at the handler: only rights that the operator holds can be
+            // granted.
             "rules": [
                 {
                     "apiGroups": [""], "resources": ["pods", "services", "configmaps"],
@@ -80,7 +81,7 @@ pub(crate) fn of_stage(environment: &AppEnvironment, stage: &str, password: &str
             "metadata": {"name": "deployer", "namespace": namespace},
             "imagePullSecrets": [{"name": "image-pull"}],
         }),
-        // The cluster puts the key into it.
+        // The cluster adds the token.
         json!({
             "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
             "metadata": {

@@ -1,4 +1,4 @@
-//! The resource: an application with its stages, and what was made of it.
+//! The resource: an application with its stages, and its status.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use serde_json::Value;
 #[kube(printcolumn = r#"{"name": "Ready", "type": "string",
     "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#)]
 pub struct AppEnvironmentSpec {
-    /// The group of people who may work in the namespaces.
+    /// The group of users who may work in the namespaces.
     pub team: String,
     /// One namespace each, such as `dev` and `prod`.
     #[schemars(length(min = 1))]
@@ -31,22 +31,22 @@ pub struct Quota {
     pub memory: String,
 }
 
-/// What has become of an environment.
+/// The status of an environment.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct EnvironmentStatus {
-    /// What the environment was last provisioned from.
+    /// The specification from which the environment was last provisioned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Inputs>,
-    /// What exists in the registry.
+    /// The objects in the registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<Provisioned>,
-    /// `Ready` by the framework: how the children are; `Provisioned` by the handler.
+    /// The framework sets `Ready` from the children; the handler sets `Provisioned`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Value>,
 }
 
-/// What an environment was provisioned from.
+/// The specification from which an environment was provisioned.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Inputs {
     /// The generation of the specification.
@@ -59,7 +59,7 @@ pub struct Inputs {
     pub quota: Quota,
 }
 
-/// What exists in the registry.
+/// The objects in the registry.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema, PartialEq)]
 pub struct Provisioned {
     /// The organisation.
@@ -68,7 +68,7 @@ pub struct Provisioned {
     pub repos: Vec<String>,
     /// Its team.
     pub team: String,
-    /// The user that pulls.
+    /// The user that pulls images.
     pub user: String,
 }
 
@@ -81,7 +81,7 @@ impl Inputs {
 }
 
 impl Provisioned {
-    /// What should exist.
+    /// The desired objects.
     pub(crate) fn of(environment: &AppEnvironment) -> Self {
         let org = environment.metadata.name.clone().unwrap_or_default();
         Self {

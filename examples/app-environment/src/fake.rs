@@ -1,6 +1,6 @@
-//! A registry in memory: for tests, over pipes in virtual time, and for the demonstration over TCP.
+//! An in-memory registry: over pipes in virtual time for tests, and over TCP for the demo.
 //!
-//! Knows which things exist and that things live in organisations; checks no passwords.
+//! Knows which objects exist and which organisation they belong to; does not check passwords.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 
 use crate::registry::{Connect, Stream};
 
-/// A registry in memory.
+/// An in-memory registry.
 #[derive(Clone, Default)]
 pub struct FakeRegistry(Arc<Mutex<Registered>>);
 
@@ -28,7 +28,7 @@ struct Registered {
     failures: usize,
 }
 
-/// Every connection is a pipe to a server of its own.
+/// Every connection is a pipe to its own server.
 impl Connect for FakeRegistry {
     fn connect(&self) -> BoxFuture<'_, io::Result<Box<dyn Stream>>> {
         let (ours, theirs) = tokio::io::duplex(4096);
@@ -38,10 +38,10 @@ impl Connect for FakeRegistry {
 }
 
 impl FakeRegistry {
-    /// Answers whoever connects, for ever.
+    /// Serves all connections, forever.
     ///
     /// # Errors
-    /// Fails when there can be no more connections.
+    /// Fails if no more connections can be accepted.
     pub async fn accept(self, listener: TcpListener) -> io::Result<()> {
         loop {
             let (stream, _) = listener.accept().await?;
@@ -55,7 +55,7 @@ impl FakeRegistry {
             async move { Ok::<_, hyper::Error>(registry.answer(&request)) }
         });
         let http = hyper::server::conn::http1::Builder::new();
-        // The client hangs up when it has its answer.
+        // The client closes the connection after the response.
         let _ = http.serve_connection(TokioIo::new(stream), answer).await;
     }
 
@@ -89,7 +89,7 @@ impl FakeRegistry {
         response
     }
 
-    /// What exists.
+    /// The existing objects.
     #[must_use]
     pub fn paths(&self) -> Vec<String> {
         self.0.lock().expect("nobody panics with it").paths.iter().cloned().collect()
@@ -100,7 +100,7 @@ impl FakeRegistry {
         self.0.lock().expect("nobody panics with it").failures = times;
     }
 
-    /// How many requests there were.
+    /// The number of requests so far.
     #[must_use]
     pub fn requests(&self) -> usize {
         self.0.lock().expect("nobody panics with it").requests

@@ -17,7 +17,7 @@ pub use environment::{
 };
 pub use registry::{Connect, Passwords, RegistryClient, RegistryError, Stream};
 
-/// Per stage: a namespace with its limits, its walls, the team's rights and the way to its images.
+/// For each stage: a namespace with a quota, network rules, the team's rights and the pull secret.
 #[kopf::on::desired(
     AppEnvironment,
     children(Namespace, ResourceQuota, NetworkPolicy, Role, RoleBinding, ServiceAccount, Secret),
@@ -39,7 +39,7 @@ pub fn inside(environment: &AppEnvironment, passwords: State<Passwords>) -> Resu
     Ok(all)
 }
 
-/// In the registry: an organisation with a repository per stage, a team, and a user that pulls.
+/// In the registry: an organisation with a repository per stage, a team, and a pull user.
 #[kopf::on::create(AppEnvironment, backoff = "5s")]
 #[kopf::on::update(AppEnvironment, backoff = "5s")]
 #[kopf::on::resume(AppEnvironment, backoff = "5s")]
@@ -58,20 +58,20 @@ pub async fn outside(
     }
     registry.ensure(&wanted.user_path(), &json!({"password": password})).await?;
     registry.ensure(&wanted.team_path(), &json!({"members": [wanted.user]})).await?;
-    // What an earlier specification had, and this one has not.
+    // Repositories of an earlier specification that this one does not have.
     for former in status.registry.iter().flat_map(|former| former.repos.clone()) {
         if !wanted.repos.contains(&former) {
             registry.remove(&wanted.repo_path(&former)).await?;
         }
     }
-    // Beside the framework's own `Ready`.
+    // In addition to the framework's own `Ready`.
     conditions.set(Condition::new("Provisioned", true, "RegistryComplete"));
     status.inputs = Some(Inputs::of(environment));
     status.registry = Some(wanted);
     Ok(())
 }
 
-/// Takes everything out of the registry again, in the opposite order.
+/// Removes everything from the registry, in reverse order.
 #[kopf::on::delete(AppEnvironment, backoff = "5s")]
 pub async fn farewell(environment: &AppEnvironment, registry: State<RegistryClient>) -> Result {
     let wanted = Provisioned::of(environment);
@@ -85,13 +85,13 @@ pub async fn farewell(environment: &AppEnvironment, registry: State<RegistryClie
     Ok(())
 }
 
-/// The operator, with a registry and the key of its passwords.
+/// The operator, with a registry client and the key for its passwords.
 pub fn operator(registry: RegistryClient, passwords: Passwords) -> kopf::Operator {
     kopf::operator!("app-environment", [inside, outside, farewell]).state(registry).state(passwords)
 }
 
-/// The operator with what the environment of the process says: `REGISTRY` is the address of the
-/// registry, `REGISTRY_KEY` the key of the passwords in it.
+/// The operator, configured by environment variables: `REGISTRY` is the address of the registry,
+/// and `REGISTRY_KEY` is the key for its passwords.
 pub fn from_environment() -> kopf::Operator {
     let variable = |name: &str, default: &str| std::env::var(name).unwrap_or(default.to_owned());
     let registry = RegistryClient::over_tcp(&variable("REGISTRY", "127.0.0.1:8081"));

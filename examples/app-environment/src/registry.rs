@@ -1,6 +1,6 @@
-//! A small client of the registry's HTTP API: put and delete, both safe to repeat.
+//! A small client for the registry's HTTP API: put and delete, both idempotent.
 //!
-//! Knows paths and bodies, not environments. The connection is a trait, so that tests talk to a
+//! Knows paths and bodies, but not environments. The connection is a trait, so that tests can use a
 //! server in the same process.
 
 use std::io;
@@ -31,26 +31,26 @@ pub trait Connect: Send + Sync {
 /// A client of the registry.
 pub struct RegistryClient(Arc<dyn Connect>);
 
-/// The passwords of users, derived from a key: the same for the same environment, stored nowhere.
+/// The passwords of users, derived from a key: always the same for an environment, never stored.
 pub struct Passwords(String);
 
-/// Why the registry did not do what it was asked for; all of it may pass.
+/// Why a request to the registry failed; all of these errors may be temporary.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
-    /// There is no connection.
+    /// The registry is unreachable.
     #[error("the registry cannot be reached")]
     Unreachable(#[from] io::Error),
     /// The connection ended too early.
     #[error("the registry broke off the connection")]
     Broken(#[from] hyper::Error),
-    /// The registry said no.
+    /// The registry rejected the request.
     #[error("the registry answered {status} to {method} {path}")]
     Refused {
-        /// What was asked.
+        /// The method of the request.
         method: Method,
-        /// Of what.
+        /// The path of the request.
         path: String,
-        /// The answer.
+        /// The status of the response.
         status: StatusCode,
     },
 }
@@ -67,18 +67,18 @@ impl Connect for Tcp {
 }
 
 impl RegistryClient {
-    /// A client that connects like this.
+    /// A client with this type of connection.
     pub fn new(connect: impl Connect + 'static) -> Self {
         Self(Arc::new(connect))
     }
 
-    /// A client of the registry at `host:port`.
+    /// A client for the registry at `host:port`.
     #[must_use]
     pub fn over_tcp(address: &str) -> Self {
         Self::new(Tcp(address.to_owned()))
     }
 
-    /// Makes sure that something exists and is like this.
+    /// Ensures that an object exists with this content.
     pub(crate) async fn ensure(&self, path: &str, body: &Value) -> Result<(), RegistryError> {
         let body = Bytes::from(body.to_string());
         let status = self.send(Method::PUT, path, body).await?;
@@ -88,7 +88,7 @@ impl RegistryClient {
         Err(RegistryError::Refused { method: Method::PUT, path: path.to_owned(), status })
     }
 
-    /// Makes sure that something does not exist.
+    /// Ensures that an object does not exist.
     pub(crate) async fn remove(&self, path: &str) -> Result<(), RegistryError> {
         let status = self.send(Method::DELETE, path, Bytes::new()).await?;
         if status.is_success() || status == StatusCode::NOT_FOUND {
@@ -115,7 +115,7 @@ impl RegistryClient {
             .expect("the names of environments are valid in paths");
         let response = sender.send_request(request).await?;
         let status = response.status();
-        // The answer is read to its end, so that the registry is not cut off in the middle.
+        // Reads the whole response, so that the registry can finish sending it.
         response.into_body().collect().await?;
         connection.abort();
         Ok(status)
@@ -123,7 +123,7 @@ impl RegistryClient {
 }
 
 impl Passwords {
-    /// Passwords that follow from this key.
+    /// Passwords derived from this key.
     #[must_use]
     pub fn new(key: &str) -> Self {
         Self(key.to_owned())

@@ -1,4 +1,4 @@
-//! Environments on the embedded server, with a registry that is as unreliable as wanted.
+//! Tests of environments on the embedded server, with a registry that can fail on demand.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use kopf::testing::World;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 
-/// How many environments are made at once.
+/// The number of environments that are created at once.
 const MANY: usize = 200;
-/// How many children an environment with one stage has.
+/// The number of children of an environment with one stage.
 const CHILDREN: usize = 8;
-/// How many writes of the environment itself it takes to make it: the finalizer, the status, and
-/// what was handled.
+/// The number of writes of the environment itself during its creation: the finalizer, the status,
+/// and the last-handled state.
 const WRITES: usize = 3;
 
 fn environment(name: &str, stages: &[&str]) -> AppEnvironment {
@@ -87,7 +87,7 @@ async fn an_application_gets_all_it_needs(world: World) {
 }
 
 #[kopf::test]
-async fn a_stage_that_is_given_up_goes_inside_and_outside(world: World) {
+async fn a_removed_stage_is_deleted_inside_and_outside(world: World) {
     let registry = FakeRegistry::default();
     let running = start(&world, &registry).await;
     create(&world, &environment("shop", &["dev", "prod"])).await;
@@ -158,7 +158,7 @@ async fn an_environment_is_written_three_times(world: World) {
     running.stop().await.expect("the operator ends well");
 }
 
-/// What the engine has asked of the cluster, by method; watches are not counted by number.
+/// The engine's requests to the cluster by method; watches are not counted.
 fn engine_requests(running: &kopf::testing::Running) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for ((method, _), count) in running.status().snapshot().requests {

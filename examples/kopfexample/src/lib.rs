@@ -1,7 +1,7 @@
-//! What you learn: all that Kopf's first talk shows: spies, causes, diffs, results, and events.
+//! What you learn: everything in Kopf's first talk: spies, causes, diffs, results, and events.
 //!
-//! Prints what it sees; the results of handlers go into the status, and their successes become
-//! Kubernetes events, as `kubectl describe` shows.
+//! Prints what it sees. The results of handlers are stored in the status, and their successes
+//! become Kubernetes events, as shown by `kubectl describe`.
 
 use kopf::Settings;
 use kopf::input::{Diff, RawEvent};
@@ -10,7 +10,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What users write.
+/// The spec that users write.
 #[derive(CustomResource, Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "kopf.dev", version = "v1", kind = "KopfExample", namespaced)]
 #[kube(status = "KopfExampleStatus", shortname = "kopfexes", shortname = "kopfex")]
@@ -23,7 +23,7 @@ pub struct KopfExampleSpec {
     /// How long it takes, such as `1m`.
     #[serde(default)]
     pub duration: String,
-    /// The field with a handler of its own.
+    /// The field with its own handler.
     #[serde(default)]
     pub field: String,
     /// Some items.
@@ -31,7 +31,7 @@ pub struct KopfExampleSpec {
     pub items: Vec<String>,
 }
 
-/// What the operator writes.
+/// The status that the operator writes.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct KopfExampleStatus {
     /// The result of the handler `create_fn`.
@@ -42,30 +42,30 @@ pub struct KopfExampleStatus {
 /// The result of a handler.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Message {
-    /// What it says.
+    /// The text of the result.
     pub message: String,
 }
 
-/// Makes the successes and failures of handlers visible in `kubectl describe`.
+/// Reports the successes and failures of handlers, as shown by `kubectl describe`.
 #[kopf::on::startup(needs = ["create,patch events"])]
 pub async fn configure(settings: &mut Settings) {
     settings.posting.handlers = true;
 }
 
-/// Errors of spies are logged and ignored.
+/// Errors in event handlers are logged and ignored.
 #[kopf::on::event(KopfExample)]
 pub async fn event_fn_with_error() -> Result {
     Err("oops!")?;
     Ok(())
 }
 
-/// Sees every raw event.
+/// Receives every raw event.
 #[kopf::on::event(KopfExample)]
 pub async fn normal_event_fn(event: RawEvent) {
     println!("event received: {event}");
 }
 
-/// What it returns is put into `status.create_fn`.
+/// The return value is stored in `status.create_fn`.
 #[kopf::on::create(KopfExample)]
 pub async fn create_fn(spec: &Spec) -> Message {
     println!("And here we are! Creating: {spec}");
@@ -78,25 +78,25 @@ pub async fn create_fn_2(name: Name) {
     println!("CREATED 2nd: name={name}");
 }
 
-/// Knows what has changed since the object was last handled.
+/// Gets the changes since the object was last handled.
 #[kopf::on::update(KopfExample)]
 pub async fn update_fn(diff: &Diff) {
     println!("UPDATED: diff={diff:?}");
 }
 
-/// Knows the old and the new value of one field.
+/// Gets the old and the new value of one field.
 #[kopf::on::field(KopfExample, field = "spec.field")]
 pub async fn field_fn(Change { old, new }: Change<String>) {
     println!("FIELD CHANGED: {old:?} -> {new:?}");
 }
 
-/// The object stays until this has succeeded.
+/// The object is kept until this handler has succeeded.
 #[kopf::on::delete(KopfExample)]
 pub async fn delete_fn(name: Name) {
     println!("DELETED {name}");
 }
 
-/// The operator: all handlers, in the order of running.
+/// The operator: all handlers, in the order in which they run.
 pub fn operator() -> kopf::Operator {
     kopf::operator!(
         "kopfexample",

@@ -1,4 +1,4 @@
-//! The program of an operator as people meet it: its screens, its errors, its exit codes.
+//! Tests of an operator's program: its screens, its errors, its exit codes.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use expect_test::{Expect, expect};
 
-/// Runs the program in a folder of its own; everything that it printed, and the exit code.
+/// Runs the program in its own folder; returns the complete output and the exit code.
 fn screen(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_example-kopfexample"))
         .args(arguments)
@@ -20,14 +20,14 @@ fn screen(folder: &Path, arguments: &[&str]) -> String {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let code = output.status.code().map_or_else(|| "none".to_owned(), |code| code.to_string());
     let text = text.replace(&folder.display().to_string(), "FOLDER");
-    // Ports and tokens are other ones every time.
+    // Ports and tokens differ between runs.
     let text = masked(&text, "127.0.0.1:", "PORT", |character| character.is_ascii_digit());
     let text = masked(&text, "#token=", "TOKEN", |character| character.is_ascii_hexdigit());
     let lines: String = text.lines().map(|line| format!("{}\n", line.trim_end())).collect();
     format!("{lines}(exit code {code})\n")
 }
 
-/// The same with a word instead of the characters that follow a mark.
+/// Replaces the characters after a mark with a word.
 fn masked(text: &str, mark: &str, word: &str, is_masked: fn(char) -> bool) -> String {
     let mut parts = text.split(mark);
     let mut clean = parts.next().unwrap_or_default().to_owned();
@@ -355,7 +355,7 @@ fn wrong_words_are_corrected() {
 }
 
 #[test]
-fn missing_and_unreadable_kubeconfigs_are_told() {
+fn missing_and_unreadable_kubeconfigs_are_reported() {
     check(
         &["run", "--quiet"],
         expect![[r#"
@@ -407,7 +407,7 @@ fn broken_manifests_are_told_with_their_place() {
 }
 
 #[test]
-fn ports_that_are_taken_are_told() {
+fn ports_that_are_taken_are_reported() {
     let other = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = other.local_addr().expect("an address").port().to_string();
     let folder = tempfile::tempdir().expect("a folder");
@@ -439,7 +439,7 @@ fn ports_that_are_taken_are_told() {
 }
 
 #[test]
-fn folders_that_cannot_be_written_are_told() {
+fn folders_that_cannot_be_written_are_reported() {
     check(
         &["manifests", "--image=x", "--output=/dev/null/deploy"],
         expect![[r#"

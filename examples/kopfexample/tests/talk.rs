@@ -1,4 +1,4 @@
-//! The talk's demonstration, step by step.
+//! The demo of the talk, step by step.
 
 use k8s_openapi::api::core::v1::Event;
 use kopf::prelude::*;
@@ -12,9 +12,9 @@ fn example() -> KopfExample {
     KopfExample::new("kopf-example-1", spec)
 }
 
-/// The events about the example, in the order of their posting.
+/// The events about the example, in the order in which they were posted.
 async fn events(world: &World) -> Result<Vec<Event>, WorldError> {
-    // Events are posted with a limited rate.
+    // The rate of posted events is limited.
     world.advance(60.secs()).await;
     let mut events = world.api::<Event>().list(&Default::default()).await?.items;
     events.retain(|event| event.involved_object.name.as_deref() == Some("kopf-example-1"));
@@ -31,7 +31,7 @@ fn messages(events: &[Event]) -> Vec<&str> {
 }
 
 #[kopf::test]
-async fn creation_greets_and_tells_in_order(world: World) -> Result<(), WorldError> {
+async fn creation_greets_and_posts_events_in_order(world: World) -> Result<(), WorldError> {
     let running = world.start(operator()).await;
     world.create(&example()).await?;
     world.settled().await;

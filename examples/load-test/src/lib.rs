@@ -1,9 +1,9 @@
-//! What you learn: an object whose state follows from its children, which end and are made anew.
+//! What you learn: an object whose state is derived from its children, which end and are recreated.
 //!
-//! A LoadTest starts Pods that send requests to a service. `launch` makes the Pods of a run, and
-//! `observe` concludes the state from them whenever one changes, without asking the cluster. Runs
-//! are numbered by the generation of the LoadTest, and all names follow from it: whatever was
-//! interrupted is simply done again.
+//! A LoadTest starts Pods that send requests to a service. `launch` creates the Pods of a run, and
+//! `observe` derives the state from them whenever one changes, without a request to the cluster.
+//! Runs are numbered by the generation of the LoadTest, and all names are derived from it, so that
+//! anything that was interrupted can simply be repeated.
 
 mod pod;
 mod progress;
@@ -33,11 +33,11 @@ pub struct LoadTestSpec {
     /// How many Pods send requests at the same time.
     #[schemars(range(min = 1, max = 1000))]
     pub replicas: u32,
-    /// What every Pod does.
+    /// The work of every Pod.
     pub test: TestSpec,
 }
 
-/// What every Pod does.
+/// The work of every Pod.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TestSpec {
@@ -57,7 +57,7 @@ pub struct TestSpec {
     pub repeat: u32,
 }
 
-/// What has become of it.
+/// The status of a load test.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LoadTestStatus {
@@ -82,21 +82,21 @@ pub enum State {
     Pending,
     /// Some Pods have started, and not all have ended.
     Executing,
-    /// All Pods have ended well.
+    /// All Pods have succeeded.
     Finished,
-    /// All Pods have ended, and some of them badly.
+    /// All Pods have ended, and some of them have failed.
     Failed,
 }
 
-/// A Pod that has failed.
+/// A failed Pod.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
     /// The Pod.
     pub pod: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// How its container ended, if it did.
+    /// The exit code of its container, if it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
 }
@@ -113,7 +113,7 @@ fn once() -> u32 {
     1
 }
 
-/// Starts a run, in place of the former one if there was any.
+/// Starts a run, replacing the previous one if there was one.
 #[kopf::on::create(LoadTest, needs = ["create,patch,deletecollection pods"])]
 #[kopf::on::update(LoadTest, field = "spec")]
 pub async fn launch(
@@ -143,12 +143,12 @@ pub async fn launch(
     Ok(())
 }
 
-/// Concludes the state of a run from its Pods, whenever one of them changes.
+/// Derives the state of a run from its Pods, whenever one of them changes.
 #[kopf::on::observe(LoadTest, children(Pod), when = |test: &LoadTest| !is_over(test))]
 pub async fn observe(this: &LoadTest, pods: &Children<Pod>, status: &mut Status<LoadTestStatus>) {
     let run = this.metadata.generation.unwrap_or_default();
     if status.launched_generation != run {
-        return; // `launch` is still to come, or busy
+        return; // `launch` has not finished yet
     }
     let life = |name: &String| {
         let pod = pods.iter().find(|pod| pod.name_any() == *name);

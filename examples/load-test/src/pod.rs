@@ -1,4 +1,4 @@
-//! The Pods of a run: how they are named, found, and what they do. Pure.
+//! The Pods of a run: their names, labels and scripts. Pure.
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
@@ -8,8 +8,9 @@ use crate::TestSpec;
 /// The label with the number of the run.
 pub const RUN_LABEL: &str = "example.org/run";
 
-/// Sends the requests one after another, prints status and seconds of each, and fails in the end
-/// if any of them has failed. All values come from the environment, so none can become code.
+/// Sends the requests one after another, prints the status and the duration of each, and fails at
+/// the end if any of them failed. All values come from the environment, so they cannot be executed
+/// as code.
 const SCRIPT: &str = r#"
 sent=0
 failed=0
@@ -23,7 +24,7 @@ echo "$sent requests, $failed failed"
 [ "$failed" -eq 0 ]
 "#;
 
-/// One Pod, without what its owner adds.
+/// One Pod, without the fields that its owner adds.
 pub(crate) fn template(test: &str, run: i64, number: u32, spec: &TestSpec) -> Pod {
     let environment = [
         ("METHOD", spec.method.clone()),

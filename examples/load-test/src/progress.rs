@@ -1,11 +1,11 @@
-//! From the lives of Pods to the state of a run. Pure.
+//! Derives the state of a run from its Pods. Pure.
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 
 use crate::{Failure, State};
 
-/// What matters of a Pod.
+/// The relevant state of a Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PodLife {
     name: String,
@@ -23,7 +23,7 @@ enum Phase {
 }
 
 impl PodLife {
-    /// What a Pod tells about itself.
+    /// Reads the state of a Pod.
     pub(crate) fn of(pod: &Pod) -> Self {
         let status = pod.status.clone().unwrap_or_default();
         let phase = match status.phase.as_deref() {
@@ -35,18 +35,18 @@ impl PodLife {
         let containers = status.container_statuses.unwrap_or_default();
         let ended = containers.into_iter().find_map(|it| it.state?.terminated);
         let exit_code = ended.as_ref().map(|ended| ended.exit_code);
-        // A Pod that was evicted says so itself; otherwise its container knows.
+        // An evicted Pod has a reason itself; otherwise its container has one.
         let reason = status.reason.or_else(|| ended?.reason).unwrap_or_default();
         Self { name: pod.name_any(), phase, reason, exit_code }
     }
 
-    /// A Pod that somebody has deleted.
+    /// The state of a Pod that was deleted.
     pub(crate) fn lost(name: &str) -> Self {
         let reason = "Deleted".into();
         Self { name: name.into(), phase: Phase::Failed, reason, exit_code: None }
     }
 
-    /// How it has failed, if it has.
+    /// The failure, if the Pod has failed.
     pub(crate) fn failure(&self) -> Option<Failure> {
         (self.phase == Phase::Failed).then(|| Failure {
             pod: self.name.clone(),

@@ -1,4 +1,4 @@
-//! Runs of load tests, with Pods that live as each test says.
+//! Tests of load test runs, with Pods whose behaviour each test defines.
 
 use k8s_openapi::api::core::v1::Pod;
 use kopf::prelude::*;
@@ -18,7 +18,7 @@ fn example(replicas: u32) -> LoadTest {
     LoadTest::new("example-02", LoadTestSpec { replicas, test })
 }
 
-/// Pods wait for ten seconds, work for half a minute, and end well.
+/// Pods wait for ten seconds, work for half a minute, and succeed.
 fn all_goes_well(world: &World) {
     world.server().stage(PodSelector::any(), Stage::complete(0).delay(10.secs()).after(30.secs()));
 }
@@ -68,7 +68,7 @@ async fn pods_get_the_request_as_environment(world: World) -> Result<(), WorldEr
 }
 
 #[kopf::test]
-async fn single_failures_are_told_at_once_and_count_in_the_end(
+async fn single_failures_are_reported_at_once_and_count_in_the_end(
     world: World,
 ) -> Result<(), WorldError> {
     all_goes_well(&world);
@@ -143,7 +143,7 @@ async fn a_restart_in_the_middle_of_a_run_loses_nothing(world: World) -> Result<
     assert_eq!(status(&world).await?.state, State::Executing);
     running.stop().await.expect("the operator ends well");
 
-    world.advance(60.secs()).await; // the Pods end, and nobody is there to see it
+    world.advance(60.secs()).await; // the Pods end while no operator is running
     assert_eq!(status(&world).await?.state, State::Executing);
     let _running = world.start(operator()).await;
     world.advance(2.secs()).await;

@@ -1,4 +1,4 @@
-//! The examples as they are, included by their files: programs cannot be imported.
+//! The examples, included by their files, since programs cannot be imported.
 
 macro_rules! examples {
     (
@@ -6,7 +6,7 @@ macro_rules! examples {
         libraries { $($whole:ident = $operator:ident;)* }
     ) => {
         $(
-            /// The example of this name.
+            /// The example with this name.
             #[expect(dead_code, reason = "the program around the operator is not run")]
             #[path = $path]
             pub mod $name;
@@ -15,7 +15,7 @@ macro_rules! examples {
         /// The names of all examples.
         pub const NAMES: &[&str] = &[$(stringify!($name),)* $(stringify!($whole),)*];
 
-        /// The operator of an example, if there is one of this name.
+        /// The operator of an example; `None` if there is no example with this name.
         #[must_use]
         pub fn operator(name: &str) -> Option<kopf::Operator> {
             match name {

@@ -1,7 +1,7 @@
-//! Proofs about the examples: all of it is in `tests`.
+//! Scenarios for the examples, all of them in `tests`.
 //!
-//! Every example lives through a scenario four times: undisturbed, under torture, as a process that
-//! is killed, and with exactly the rights that `manifests` would give it, of which none is
-//! superfluous.
+//! Every example runs through a scenario four times: undisturbed, under torture, as a process that
+//! is killed, and with exactly the rights that `manifests` would give it, each of which must be
+//! needed.
 
 pub mod examples;

@@ -1,6 +1,7 @@
-//! All examples in one program, so that tests can start any of them as a process of its own.
+//! All examples in one program, so that tests can start any of them as a separate process.
 //!
-//! The variable `EXAMPLE` says which; everything else is as in the program of that example.
+//! The variable `EXAMPLE` selects the example; everything else is as in the program of that
+//! example.
 
 use example_proofs::examples;
 

@@ -1,4 +1,4 @@
-"""The smallest operator: it greets every new object, and keeps the result in its status."""
+"""The smallest operator: it greets every new object, and stores the result in its status."""
 
 import kopf
 

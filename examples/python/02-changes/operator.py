@@ -1,4 +1,4 @@
-"""What happened to an object: created, changed, deleted; and what exactly has changed."""
+"""Handlers for created, changed and deleted objects, and the exact changes."""
 
 import kopf
 

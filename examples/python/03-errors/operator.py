@@ -1,4 +1,4 @@
-"""Errors: try again later, give up, or let the framework decide."""
+"""Errors: retry later, give up, or let the framework decide."""
 
 import kopf
 

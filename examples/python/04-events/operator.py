@@ -1,4 +1,4 @@
-"""Raw events of pods, and Kubernetes events for people who look with ``kubectl describe``."""
+"""Raw events of pods, and Kubernetes events, which ``kubectl describe`` shows."""
 
 import kopf
 

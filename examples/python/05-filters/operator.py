@@ -1,4 +1,4 @@
-"""Which objects and which changes a handler is for."""
+"""Filters: which objects and which changes a handler is called for."""
 
 import kopf
 

@@ -1,4 +1,4 @@
-"""A handler in parts: every part has its own retries, and its result is kept."""
+"""A handler in parts: every part has its own retries, and finished parts are not repeated."""
 
 import kopf
 

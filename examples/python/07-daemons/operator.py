@@ -1,4 +1,4 @@
-"""A task for as long as an object exists: async, or in a thread."""
+"""A background task that runs as long as its object exists: async, or in a thread."""
 
 import asyncio
 

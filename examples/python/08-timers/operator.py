@@ -1,4 +1,4 @@
-"""A function again and again, for as long as an object exists."""
+"""A function that is called repeatedly as long as its object exists."""
 
 import kopf
 

@@ -1,4 +1,4 @@
-"""All objects at a glance: indexes are kept in memory and given to all handlers."""
+"""In-memory indexes of objects, which are passed to all handlers."""
 
 import kopf
 

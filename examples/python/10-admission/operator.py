@@ -1,4 +1,4 @@
-"""Objects are checked and changed before they are saved."""
+"""Checking and changing objects before they are stored."""
 
 import kopf
 

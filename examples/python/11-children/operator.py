@@ -1,4 +1,4 @@
-"""Children of an object, made with the official client: the login of Kopf configures it."""
+"""Children of an object, created with the official client, which Kopf's login configures."""
 
 import kopf
 import kubernetes

@@ -1,4 +1,4 @@
-"""An operator inside of an application: in a thread with its own loop, with a flag to stop it."""
+"""An operator inside an application: in a thread with its own loop, with a flag to stop it."""
 
 import asyncio
 import threading

@@ -1,7 +1,7 @@
-"""Desired children: a function from an object to what should exist because of it.
+"""Desired children: a function that returns the children that should exist for an object.
 
-The engine applies the children, repairs and prunes them, and reports them in the condition
-``Ready``. An observer concludes something from the children that there are.
+The engine applies, repairs and prunes the children, and reports their state in the condition
+``Ready``. An observer derives a state from the existing children.
 """
 
 import kopf

@@ -1,6 +1,6 @@
-"""A typed resource: its definition is made from the classes, and handlers get instances of them.
+"""A typed resource: its definition is generated from the classes, and handlers get instances.
 
-Models of pydantic and msgspec can be used in the same way as dataclasses.
+Pydantic and msgspec models work in the same way as dataclasses.
 """
 
 import dataclasses

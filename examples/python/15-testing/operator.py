@@ -1,4 +1,4 @@
-"""An operator with retries and a timer; see the tests beside it."""
+"""An operator with retries and a timer; see the tests next to it."""
 
 import kopf
 

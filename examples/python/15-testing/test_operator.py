@@ -1,4 +1,4 @@
-"""Tests with a cluster, an operator and a clock of their own: days take milliseconds."""
+"""Tests with their own cluster, operator and clock: days take milliseconds."""
 
 import pathlib
 import runpy

@@ -1,4 +1,4 @@
-"""Handlers of the operator itself: settings, credentials, probes, and the end."""
+"""Handlers of the operator itself: settings, credentials, probes, and cleanup."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-//! The children of a mirror as typed objects; what all of them share is filled in by the framework.
+//! The children of a mirror as typed objects; the framework fills in the common fields.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use kube::ResourceExt as _;
 
 use crate::mirror::RegistryMirror;
 
-/// Where the registry listens.
+/// The port of the registry.
 const PORT: i32 = 5000;
 
-/// The disk that keeps the images.
+/// The volume for the images.
 pub(crate) fn disk(mirror: &RegistryMirror) -> PersistentVolumeClaim {
     let storage = Quantity(mirror.spec.storage.clone());
     PersistentVolumeClaim {
@@ -34,7 +34,7 @@ pub(crate) fn disk(mirror: &RegistryMirror) -> PersistentVolumeClaim {
     }
 }
 
-/// The registry, pulling through from its upstream.
+/// The registry, as a pull-through cache of its upstream.
 pub(crate) fn registry(mirror: &RegistryMirror, upstream: &str) -> StatefulSet {
     let container = Container {
         name: "registry".into(),
@@ -69,17 +69,17 @@ pub(crate) fn registry(mirror: &RegistryMirror, upstream: &str) -> StatefulSet {
     }
 }
 
-/// The name of the registry inside of the cluster.
+/// The Service of the registry inside the cluster.
 pub(crate) fn registry_service(mirror: &RegistryMirror) -> Service {
     service(mirror, "registry", "registry")
 }
 
-/// The name of the proxies.
+/// The Service of the proxies.
 pub(crate) fn node_service(mirror: &RegistryMirror) -> Service {
     service(mirror, "node", "node")
 }
 
-/// A port on every node, so that the container runtime needs no cluster network.
+/// A port on every node, since the container runtime does not use the cluster network.
 pub(crate) fn node_proxy(mirror: &RegistryMirror) -> DaemonSet {
     let backend = format!("{}-registry:{PORT}", mirror.name_any());
     let container = Container {

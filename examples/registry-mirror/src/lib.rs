@@ -9,7 +9,7 @@ use kopf::prelude::*;
 
 pub use mirror::{InvalidUpstream, RegistryMirror, RegistryMirrorSpec, RegistryMirrorStatus};
 
-/// The registry itself, its disk, the way to it, and the port on every node that pods pull from.
+/// The registry itself, its volume, its Service, and the port on every node for pulling images.
 #[kopf::on::desired(
     RegistryMirror,
     children(Service, StatefulSet, DaemonSet, PersistentVolumeClaim)

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A mirror of a container registry inside of the cluster.
+/// A mirror of a container registry inside the cluster.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "example.com", version = "v1", kind = "RegistryMirror", namespaced)]
 #[kube(status = "RegistryMirrorStatus", shortname = "mirror")]
@@ -13,17 +13,17 @@ use serde_json::Value;
 #[kube(printcolumn = r#"{"name": "Ready", "type": "string",
     "jsonPath": ".status.conditions[?(@.type=='Ready')].status"}"#)]
 pub struct RegistryMirrorSpec {
-    /// Where the images come from, such as `https://quay.io`.
+    /// The source of the images, such as `https://quay.io`.
     pub upstream: String,
-    /// How much disk the mirror may use, such as `50Gi`.
+    /// The maximum disk space of the mirror, such as `50Gi`.
     #[schemars(regex(pattern = r"^[1-9][0-9]*(Mi|Gi|Ti)$"))]
     pub storage: String,
 }
 
-/// How the mirror is.
+/// The status of a mirror.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct RegistryMirrorStatus {
-    /// Written by the framework: how the children are.
+    /// Written by the framework: the state of the children.
     #[serde(default)]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Value>,
@@ -42,10 +42,10 @@ impl std::fmt::Display for InvalidUpstream {
 impl std::error::Error for InvalidUpstream {}
 
 impl RegistryMirrorSpec {
-    /// The address of the upstream, checked beyond what a schema can say.
+    /// The address of the upstream, checked beyond what a schema can express.
     ///
     /// # Errors
-    /// Fails when it is not an `https://` address of a host.
+    /// Fails if it is not the `https://` address of a host.
     pub fn upstream(&self) -> Result<&str, InvalidUpstream> {
         let host = self.upstream.strip_prefix("https://").unwrap_or_default();
         let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':');

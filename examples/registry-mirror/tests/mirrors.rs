@@ -1,4 +1,4 @@
-//! Mirrors on the embedded server: complete, repaired, resized, refused and removed.
+//! Tests of mirrors on the embedded server: complete, repaired, resized, rejected and removed.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
@@ -126,7 +126,7 @@ async fn nothing_is_left_of_a_deleted_mirror(world: World) -> Result<(), WorldEr
     Ok(())
 }
 
-/// A later version of the operator, which wants nothing but a disk.
+/// A later version of the operator, which wants only a disk.
 #[kopf::on::desired(
     RegistryMirror,
     id = "mirrored",

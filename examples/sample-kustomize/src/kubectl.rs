@@ -1,7 +1,7 @@
-//! The same operator as the training has it: it writes a kustomization and calls `kubectl`.
+//! The same operator as in the training: it writes a kustomization and calls `kubectl`.
 //!
-//! Needs `kubectl` beside the program, and credentials that `kubectl` finds by itself. It starts a
-//! process per change, and `kubectl` knows nothing of owners, so deletion needs a handler.
+//! Needs `kubectl` next to the program, and credentials that `kubectl` finds by itself. It starts a
+//! process per change, and `kubectl` does not set owners, so deletion needs a handler.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use kopf::prelude::*;
 use crate::overlay::Overlay;
 use crate::{Sample, SampleStatus, sample_login};
 
-/// Brings the Deployment to the wanted count. Plain functions may block.
+/// Sets the replicas of the Deployment. Plain functions may block.
 #[kopf::on::create(Sample, needs = ["get,create,patch deployments.apps"])]
 #[kopf::on::update(Sample, field = "spec")]
 pub fn kubectl_apply(
@@ -35,13 +35,13 @@ pub fn kubectl_delete(this: &Sample, namespace: Namespace) -> Result {
 /// Writes the overlay as a kustomization.
 ///
 /// # Errors
-/// Fails when a file cannot be written.
+/// Fails if a file cannot be written.
 pub fn write(folder: &Path, overlay: &Overlay, namespace: &str) -> io::Result<()> {
     let mut files = overlay.files(namespace).into_iter();
     files.try_for_each(|(name, content)| std::fs::write(folder.join(name), content))
 }
 
-/// Every call has a folder of its own: Samples are handled at the same time.
+/// Every call has its own folder, since Samples are handled concurrently.
 fn kubectl(command: &[&str], sample: &Sample, namespace: &str) -> Result<String> {
     let folder = tempfile::tempdir()?;
     write(folder.path(), &Overlay::of(sample), namespace)?;

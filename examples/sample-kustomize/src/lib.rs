@@ -1,8 +1,9 @@
-//! What you learn: manifests with overlays instead of templates, a login of your own, packaging.
+//! What you learn: manifests with overlays instead of templates, a custom login, packaging.
 //!
-//! The operator of a training: a Sample with a `count` becomes a Deployment with as many replicas.
-//! The Deployment is a manifest in a file; an overlay changes what differs per Sample. By default
-//! overlay and apply happen in this process; [`kubectl`] does the same by `kubectl apply -k`.
+//! The operator of a training: a Sample with a `count` becomes a Deployment with that many
+//! replicas. The Deployment is a manifest in a file; an overlay changes what differs per Sample. By
+//! default, the overlay is built and applied in this process; [`kubectl`] does the same with
+//! `kubectl apply -k`.
 
 pub mod kubectl;
 pub mod overlay;
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use overlay::Overlay;
 
-/// So many replicas, please.
+/// A Deployment with a number of replicas.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "nuvolaris.org", version = "v1", kind = "Sample", namespaced)]
 #[kube(status = "SampleStatus", shortname = "sam")]
@@ -29,10 +30,10 @@ pub struct SampleSpec {
     pub count: u32,
 }
 
-/// What the operator made of it.
+/// The status of a Sample.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct SampleStatus {
-    /// What was done last.
+    /// The last action.
     #[serde(default)]
     pub message: String,
 }
@@ -40,7 +41,7 @@ pub struct SampleStatus {
 /// The token of the service account, which every container in a cluster has.
 const TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
-/// In a cluster by the service account, elsewhere by the kubeconfig.
+/// Uses the service account inside a cluster, and the kubeconfig elsewhere.
 #[kopf::on::login]
 pub async fn sample_login() -> Result<LoginResult> {
     if Path::new(TOKEN).is_file() {
@@ -51,7 +52,7 @@ pub async fn sample_login() -> Result<LoginResult> {
     login::with_kubeconfig().await
 }
 
-/// Brings the Deployment to the wanted count, on creation and after every change.
+/// Sets the replicas of the Deployment, on creation and after every change.
 #[kopf::on::create(Sample, needs = ["create,patch deployments.apps"])]
 #[kopf::on::update(Sample, field = "spec")]
 pub async fn sample_apply(
@@ -60,7 +61,7 @@ pub async fn sample_apply(
     client: Client,
     status: &mut Status<SampleStatus>,
 ) -> Result {
-    // A bad manifest is in the program itself; trying again would not mend it.
+    // An invalid manifest is part of the program, so a retry would not help.
     let deployment = Overlay::of(this).apply(&overlay::base()).permanent()?;
     let deployment = owner.apply(&client, deployment).await?;
     let name = deployment["metadata"]["name"].as_str().unwrap_or_default();

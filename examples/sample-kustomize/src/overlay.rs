@@ -1,7 +1,7 @@
 //! A small part of kustomize in this process: a base, and an overlay that changes it. Pure.
 //!
-//! An overlay has a name prefix, labels that also select, and a patch that is found by kind and
-//! name. [`Overlay::files`] writes the same overlay as files for `kubectl apply -k`.
+//! An overlay has a name prefix, labels that are also selectors, and a patch for an object of a
+//! kind and name. [`Overlay::files`] writes the same overlay as files for `kubectl apply -k`.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use crate::Sample;
 /// The manifest that all Samples share.
 const BASE: &str = include_str!("../kustomize/demo-deployment.yaml");
 
-/// What differs between a Sample and the base.
+/// The differences between a Sample and the base.
 #[derive(Clone, Debug)]
 pub struct Overlay {
     name_prefix: String,
@@ -36,7 +36,7 @@ impl std::error::Error for NoTarget {}
 /// The manifest that all Samples share.
 ///
 /// # Panics
-/// Panics when the manifest in this program is not YAML; a test looks at it.
+/// Panics if the manifest in this program is not YAML; a test checks it.
 #[must_use]
 pub fn base() -> Value {
     serde_norway::from_str(BASE).expect("the manifest in this program is YAML")
@@ -62,7 +62,7 @@ impl Overlay {
     /// The base with all changes.
     ///
     /// # Errors
-    /// Fails when the patch is for another object than the base.
+    /// Fails if the patch is for an object other than the base.
     pub fn apply(&self, base: &Value) -> Result<Value, NoTarget> {
         if identity(base) != identity(&self.patch) {
             return Err(NoTarget { patch: identity(&self.patch), base: identity(base) });
@@ -82,7 +82,7 @@ impl Overlay {
         Ok(result)
     }
 
-    /// The same as files of a kustomization: name and content.
+    /// The overlay as the files of a kustomization: name and content.
     #[must_use]
     pub fn files(&self, namespace: &str) -> Vec<(&'static str, String)> {
         let kustomization = json!({
@@ -94,7 +94,7 @@ impl Overlay {
             "resources": ["demo-deployment.yaml"],
             "patches": [{"path": "patch.yaml"}],
         });
-        // JSON is YAML too, and needs no quoting rules.
+        // JSON is also YAML, and needs no quoting rules.
         vec![
             ("kustomization.yaml", kustomization.to_string()),
             ("demo-deployment.yaml", BASE.to_owned()),
@@ -109,7 +109,7 @@ fn identity(manifest: &Value) -> String {
     format!("{version} {} {}", text(&manifest["kind"]), text(&manifest["metadata"]["name"]))
 }
 
-/// Puts the fields of a patch into a manifest; `null` removes, lists are replaced.
+/// Merges the fields of a patch into a manifest; `null` removes fields, lists are replaced.
 fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();

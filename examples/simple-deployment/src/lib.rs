@@ -1,7 +1,7 @@
-//! What you learn: children: one Pod per object, adopted, and written down in the status.
+//! What you learn: children: one Pod per object, adopted, and recorded in the status.
 //!
-//! The Pod is applied under a name that follows from its owner, so a creation that is tried again
-//! finds the Pod of the first attempt instead of making a second one.
+//! The name of the Pod is derived from its owner, so a retried creation finds the Pod of the first
+//! attempt instead of creating a second one.
 
 use k8s_openapi::api::core::v1::Pod;
 use kopf::children::{Children, Owner};
@@ -24,13 +24,13 @@ pub struct SimpleDeploymentSpec {
     pub sleepytime: String,
 }
 
-/// What the operator made.
+/// The status that the operator writes.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct SimpleDeploymentStatus {
     /// The uids of the Pods.
     #[serde(default)]
     pub children: Vec<String>,
-    /// The phase of the Pod, empty without one.
+    /// The phase of the Pod; empty if there is none.
     #[serde(default)]
     pub phase: String,
 }
@@ -42,7 +42,7 @@ fn no_time() -> String {
 /// Starts exactly one Pod.
 #[kopf::on::create(SimpleDeployment, needs = ["create,patch pods"])]
 pub async fn start_pod(this: &SimpleDeployment, owner: Owner, client: Client) -> Result {
-    // The time is an argument of the script, never a part of its text.
+    // The time is an argument of the script, not part of its code.
     let pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
@@ -60,7 +60,7 @@ pub async fn start_pod(this: &SimpleDeployment, owner: Owner, client: Client) ->
     Ok(())
 }
 
-/// Writes down which Pods there are, whenever one comes, changes or goes.
+/// Records the Pods in the status, whenever one is created, changed or deleted.
 #[kopf::on::observe(SimpleDeployment, children(Pod))]
 pub async fn list_pods(pods: &Children<Pod>, status: &mut Status<SimpleDeploymentStatus>) {
     let phase = |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.clone());

@@ -1,4 +1,4 @@
-//! One Pod per object, whatever happens.
+//! Tests that there is always one Pod per object.
 
 use k8s_openapi::api::core::v1::Pod;
 use kopf::prelude::*;
@@ -51,7 +51,7 @@ async fn the_status_follows_the_pod(world: World) -> Result<(), WorldError> {
 }
 
 #[kopf::test]
-async fn deletion_takes_the_pod_along(world: World) -> Result<(), WorldError> {
+async fn deletion_removes_the_pod(world: World) -> Result<(), WorldError> {
     let _running = world.start(operator()).await;
     world.create(&example("0")).await?;
     world.settled().await;

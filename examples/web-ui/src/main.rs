@@ -1,4 +1,4 @@
-//! What you learn: what the web UI shows of objects that are handled, retried, stuck or failed.
+//! What you learn: how the web UI shows objects that are handled, retried, stuck or failed.
 use kopf::Settings;
 use kopf::children::Child;
 use kopf::input::{New, Old};

@@ -1,7 +1,7 @@
-//! `cargo xtask differential`: the same requests to two API servers.
+//! `cargo xtask differential`: sends the same requests to two API servers.
 //!
-//! Owns which scripts run, how many at once, and where the report goes. The
-//! judge is the real control plane unless told otherwise.
+//! Responsible for which scripts run, how many at once, and where the report goes. The reference is
+//! the real control plane by default.
 
 pub(crate) mod compare;
 pub(crate) mod first_sight;
@@ -26,10 +26,10 @@ use report::{Heading, Totals};
 use runner::Runner;
 use script::Script;
 
-/// Scripts that run side by side, each in its own namespace.
+/// The maximum number of scripts that run in parallel, each in its own namespace.
 const PARALLEL_MAX: usize = 4;
 
-/// What can be typed after `cargo xtask differential`.
+/// The arguments of `cargo xtask differential`.
 #[derive(Args)]
 pub struct Arguments {
     /// Kubeconfig of the server that is right by definition
@@ -71,7 +71,7 @@ pub struct Arguments {
 /// Compares the two servers; `judge` finds the kubeconfig of the real one if none is given.
 ///
 /// # Errors
-/// Fails when a server cannot be reached, and below the minimum of equal steps.
+/// Fails if a server is unreachable, or if there are fewer equal steps than the minimum.
 pub fn run(arguments: &Arguments, judge: impl FnOnce() -> Result<PathBuf>) -> Result<()> {
     let judge = match &arguments.judge {
         Some(path) => path.clone(),
@@ -157,7 +157,7 @@ impl Pair {
 
     async fn run(&self, script: &Script, index: usize) -> Result<ScriptResult> {
         let name = fresh_namespace(index, "a");
-        // Some answers hash the names of groups, so names are equal if they can be.
+        // Some responses hash the names of groups, so the names are equal if possible.
         let is_same = self.judge.server == self.subject.server;
         let other = if is_same { fresh_namespace(index, "b") } else { name.clone() };
         let (judge, subject) = tokio::join!(

@@ -1,13 +1,12 @@
-//! Replaces what differs from run to run, so that two API servers compare.
+//! Replaces what differs between runs, so that two API servers can be compared.
 //!
-//! Pure, and needs `serde_json` only: the golden replay of the embedded server
-//! includes this file by path. One `Normaliser` per server and sequence, fed in
-//! the order of the exchanges: ordinals count first appearances, so equality
-//! of identities is kept while their values are dropped.
+//! Pure, and needs only `serde_json`: the golden replay of the embedded server includes this file
+//! by path. Use one `Normaliser` per server and sequence, in the order of the exchanges: ordinals
+//! count first appearances, so equality of identities is kept while their values are dropped.
 
 use serde_json::{Map, Value};
 
-/// Fields that hold the server's clock.
+/// Fields with times of the server's clock.
 const TIME_FIELDS: [&str; 16] = [
     "creationTimestamp",
     "deletionTimestamp",
@@ -27,13 +26,13 @@ const TIME_FIELDS: [&str; 16] = [
     "lastPhaseTransitionTime",
 ];
 const GENERATED_SUFFIX: usize = 5;
-/// Pods get a token volume of this name and a suffix, without `generateName`.
+/// The prefix of a Pod's token volume, which has a random suffix without `generateName`.
 const TOKEN_VOLUME: &str = "kube-api-access-";
 const NODE_PORTS: std::ops::RangeInclusive<u64> = 30000..=32767;
 /// The service range of the recorded and of the embedded cluster.
 const SERVICE_NETWORK: &str = "10.96.";
 
-/// Remembers identities of one server, in order of first appearance.
+/// Assigns ordinals to the identities of one server, in order of first appearance.
 #[derive(Default)]
 pub struct Normaliser {
     aliases: Vec<(String, String)>,
@@ -46,7 +45,7 @@ pub struct Normaliser {
 }
 
 impl Normaliser {
-    /// Prints `placeholder` wherever `text` occurs, such as a random namespace.
+    /// Replaces `text`, such as a random namespace, with `placeholder`.
     pub fn with_alias(mut self, text: &str, placeholder: &str) -> Self {
         self.aliases.push((text.to_owned(), placeholder.to_owned()));
         self
@@ -62,8 +61,8 @@ impl Normaliser {
         result
     }
 
-    /// Normalises a watch. Bookmarks come when the server likes, except the one
-    /// that ends the initial events.
+    /// Normalises a watch. The times of bookmarks are up to the server, except the one that ends
+    /// the initial events.
     pub fn events(&mut self, events: &[Value]) -> Value {
         let is_kept = |event: &&Value| {
             let annotations = &event["object"]["metadata"]["annotations"];
@@ -81,11 +80,11 @@ impl Normaliser {
             return "<jwt>".to_owned();
         }
         let mut text = text.to_owned();
-        // A generated name may begin with the random namespace.
+        // A generated name may start with the random namespace.
         for (from, to) in self.generated.iter().chain(&self.aliases) {
             text = text.replace(from.as_str(), to);
         }
-        // The range itself is the same everywhere; its first address can be that of a service.
+        // The range itself is the same everywhere; its first address could be that of a service.
         text = text.replace("10.96.0.0/16", "<service range>");
         text = without_go_dates(&text);
         text = replace_runs(&text, is_uid_letter, |run| {
@@ -113,7 +112,7 @@ impl Normaliser {
         self.versions_in_text(without_source_path(&text))
     }
 
-    /// Only messages about versions: other numbers in messages matter.
+    /// Only for messages about versions: other numbers in messages matter.
     fn versions_in_text(&self, text: String) -> String {
         let lower = text.to_ascii_lowercase();
         if !lower.contains("resource version") && !lower.contains("resourceversion") {
@@ -123,7 +122,7 @@ impl Normaliser {
             &text,
             |letter| letter.is_ascii_digit(),
             |run| match self.versions.iter().position(|known| known == run) {
-                // Which version is the newest depends on what else happens on the server.
+                // The newest version depends on other activity on the server.
                 Some(_) if lower.contains("too large resource version") => Some("<rv>".to_owned()),
                 Some(index) => Some(format!("<rv:{}>", index + 1)),
                 None => (run.len() > 1).then(|| "<rv>".to_owned()),
@@ -177,8 +176,8 @@ impl Normaliser {
         Value::Object(result)
     }
 
-    /// Keys of owned fields hold uids of owners; a key cannot be paired, so
-    /// the uid goes without an ordinal.
+    /// Keys of owned fields contain uids of owners; a key cannot be paired, so the uid has no
+    /// ordinal.
     fn owned_fields(&self, value: &Value) -> Value {
         let Value::Object(fields) = value else { return value.clone() };
         let fields = fields.iter().map(|(key, value)| {
@@ -213,7 +212,7 @@ impl Normaliser {
         if field == "continue" && !text.is_empty() {
             return "<continue>".to_owned();
         }
-        // Times that a user wrote into other fields are data, not the clock's.
+        // Times that a user wrote to other fields are data, not from the clock.
         if is_time(text) {
             return text.to_owned();
         }
@@ -250,7 +249,7 @@ impl Normaliser {
     }
 }
 
-/// The bad prefix that the details of an error blame for a generated name.
+/// The invalid prefix in the details of an error about a generated name.
 fn refused_prefix(details: &Map<String, Value>) -> Option<String> {
     let causes = details.get("causes")?.as_array()?;
     let cause = causes.iter().find(|cause| cause["field"] == "metadata.generateName")?;
@@ -258,7 +257,7 @@ fn refused_prefix(details: &Map<String, Value>) -> Option<String> {
     Some(quoted.split_once('"')?.0.to_owned())
 }
 
-/// Drops the times in dumps of Go structs; the zero time is no time.
+/// Drops the times in dumps of Go structs; the zero time is kept.
 fn without_go_dates(text: &str) -> String {
     const DATE: &str = "time.Date(";
     let mut parts = text.split(DATE);
@@ -276,17 +275,17 @@ fn without_go_dates(text: &str) -> String {
     result
 }
 
-/// Carries uids, versions and generated names from a recording to a live run.
+/// Translates uids, versions and generated names from a recording to a live run.
 ///
-/// A replay sends recorded requests to a live server: identities in them have
-/// to become the live ones, which are learnt by laying the two answers side by side.
+/// A replay sends recorded requests to a live server. Identities in them must be replaced by live
+/// ones, which are learned by comparing the two responses.
 #[derive(Default)]
 pub struct Translation {
     pairs: Vec<(String, String)>,
 }
 
 impl Translation {
-    /// Learns from one recorded answer and the live answer in its place.
+    /// Learns from a recorded response and the corresponding live response.
     pub fn learn(&mut self, recorded: &Value, live: &Value) {
         match (recorded, live) {
             (Value::Object(recorded), Value::Object(live)) => {
@@ -319,7 +318,7 @@ impl Translation {
 
     fn add(&mut self, recorded: &Value, live: &Value) {
         let (Some(from), Some(to)) = (recorded.as_str(), live.as_str()) else { return };
-        // Short numbers are ports, counts and versions that the request invented.
+        // Short numbers are ports, counts and versions made up by the request.
         if from.len() >= 3 && from != to {
             self.pairs.retain(|(known, _)| known != from);
             self.pairs.push((from.to_owned(), to.to_owned()));
@@ -335,7 +334,7 @@ fn ordinal(known: &mut Vec<String>, kind: &str, text: &str) -> String {
     format!("<{kind}:{}>", index + 1)
 }
 
-/// Maximal runs of matching letters, each offered for replacement.
+/// Passes maximal runs of matching letters to a replacement function.
 fn replace_runs(
     text: &str,
     is_part: impl Fn(char) -> bool,
@@ -354,7 +353,7 @@ fn replace_runs(
     result + rest
 }
 
-/// Names of schemes are places in Go source, and change with the compiler.
+/// Names of schemes are locations in Go source, and change with the compiler.
 fn without_source_path(text: &str) -> String {
     let Some((before, after)) = text.split_once("in scheme \"") else { return text.to_owned() };
     let rest = after.split_once('"').map_or("", |(_, rest)| rest);
@@ -365,7 +364,7 @@ fn is_uid_letter(letter: char) -> bool {
     letter.is_ascii_hexdigit() || letter == '-'
 }
 
-/// With `%`, since the digits of an escape such as `%281` are no version.
+/// Includes `%`, since the digits of an escape such as `%281` are not a version.
 fn is_name_letter(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_' | '%')
 }
@@ -392,7 +391,7 @@ fn time_token(text: &str) -> String {
     if text.contains('.') { "<microtime>".to_owned() } else { "<time>".to_owned() }
 }
 
-/// Sorts lists whose order depends on the second in which things happened.
+/// Sorts lists whose order depends on the time.
 fn sort_unordered(field: &str, items: &mut [Value]) {
     let fields: &[&str] = match field {
         "managedFields" => &["operation", "manager", "apiVersion", "subresource", "fieldsV1"],
@@ -405,8 +404,8 @@ fn sort_unordered(field: &str, items: &mut [Value]) {
     });
 }
 
-/// With several causes the message joins them in no fixed order; the causes
-/// themselves are compared, so the message keeps its beginning only.
+/// The message joins several causes in no fixed order. The causes themselves are compared, so only
+/// the beginning of the message is kept.
 fn shorten_message(status: &mut Map<String, Value>) {
     let causes = status.get("details").and_then(|details| details["causes"].as_array());
     if causes.is_none_or(|causes| causes.len() < 2) {
@@ -419,8 +418,8 @@ fn shorten_message(status: &mut Map<String, Value>) {
     }
 }
 
-/// Later events of a watch come without column names, so ages are told by
-/// their shape: `5s`, `3m2s`, `4d`.
+/// Later events of a watch have no column names, so ages are recognised by their format: `5s`,
+/// `3m2s`, `4d`.
 fn mask_ages(row: &mut Value) {
     let is_age = |text: &str| {
         text.starts_with(|letter: char| letter.is_ascii_digit())
@@ -428,17 +427,17 @@ fn mask_ages(row: &mut Value) {
             && text.chars().all(|letter| letter.is_ascii_digit() || "smhdy".contains(letter))
     };
     for cell in row["cells"].as_array_mut().into_iter().flatten() {
-        // Some columns show when an object was created instead of how long ago.
+        // Some columns show the creation time instead of the age.
         if cell.as_str().is_some_and(|text| is_age(text) || is_time(text)) {
             *cell = Value::from("<age>");
         } else if cell.as_str().is_some_and(is_time) {
-            // Kinds without columns of their own show when they were created.
+            // Kinds without their own columns show the creation time.
             *cell = Value::from("<time>");
         }
     }
 }
 
-/// The goldens have no descriptions of columns; they are documentation.
+/// The goldens have no descriptions of columns, which are documentation.
 fn drop_description(column: &mut Value) {
     if let Some(fields) = column.as_object_mut() {
         fields.remove("description");

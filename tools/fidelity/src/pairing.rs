@@ -1,31 +1,30 @@
-//! Compares two normalised values whose identities count separately.
+//! Compares two normalised values whose identities are numbered separately.
 //!
-//! Pure, and needs `serde_json` only: the golden replay of the embedded server
-//! includes this file by path, beside `normalise`. Ordinals such as `<rv:7>`
-//! are equal if they have always met each other, so that one surplus object
-//! on one side does not make everything after it look different.
+//! Pure, and needs only `serde_json`: the golden replay of the embedded server includes this file
+//! by path, together with `normalise`. Ordinals such as `<rv:7>` are equal if they have always been
+//! paired, so that one additional object on one side does not make everything after it differ.
 
 use serde_json::Value;
 
 /// A place where two values differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Where, as a JSON pointer.
+    /// The location as a JSON pointer.
     pub pointer: String,
-    /// What the judge said; `None` where it said nothing.
+    /// The value of the reference server; `None` if absent.
     pub judge: Option<Value>,
-    /// What the other server said; `None` where it said nothing.
+    /// The value of the other server; `None` if absent.
     pub subject: Option<Value>,
 }
 
-/// Which ordinal of one server is which of the other.
+/// Pairs the ordinals of the two servers.
 #[derive(Default)]
 pub struct Pairing {
     pairs: Vec<(String, String)>,
 }
 
 impl Pairing {
-    /// All places where the values differ, given what has met before.
+    /// All differences between the values, given the pairs so far.
     pub fn differences(&mut self, judge: &Value, subject: &Value) -> Vec<Difference> {
         let mut found = Vec::new();
         self.diff(String::new(), Some(judge), Some(subject), &mut found);
@@ -62,7 +61,7 @@ impl Pairing {
         }
     }
 
-    /// Equal texts, apart from ordinals that belong together.
+    /// Whether texts are equal, apart from paired ordinals.
     fn agree(&mut self, left: &str, right: &str) -> bool {
         let (left, right) = (pieces(left), pieces(right));
         left.len() == right.len()
@@ -79,7 +78,7 @@ impl Pairing {
         if self.pairs.iter().any(|(known, partner)| known == left && partner == right) {
             return true;
         }
-        // A wrong meeting is reported once; from then on the new pair counts.
+        // A mismatch is reported once; from then on, the new pair is used.
         let before = self.pairs.len();
         self.pairs.retain(|(known, partner)| known != left && partner != right);
         let is_first = self.pairs.len() == before;

@@ -1,8 +1,7 @@
-//! `cargo xtask record`: new goldens from a real API server.
+//! `cargo xtask record`: records new goldens from a real API server.
 //!
-//! Owns the file format, which is that of the first goldens: one exchange per
-//! line, secrets scrubbed. The server must be fresh, since namespaces are named
-//! after their scripts. Compares nothing.
+//! Defines the file format: one exchange per line, with secrets scrubbed. The server must be new,
+//! since namespaces are named after their scripts. Compares nothing.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -19,7 +18,7 @@ use crate::kubeconfig::Endpoint;
 
 const RANDOM_STEPS: usize = 40;
 
-/// What can be typed after `cargo xtask record`.
+/// The arguments of `cargo xtask record`.
 #[derive(Args)]
 pub struct Arguments {
     /// Kubeconfig of the server to record
@@ -40,10 +39,10 @@ pub struct Arguments {
     seed: u64,
 }
 
-/// Records the answers of a server; `default` finds its kubeconfig if none is given.
+/// Records the responses of a server; `default` finds its kubeconfig if none is given.
 ///
 /// # Errors
-/// Fails when the server cannot be reached or the file cannot be written.
+/// Fails if the server is unreachable or the file cannot be written.
 pub fn run(arguments: &Arguments, default: impl FnOnce() -> Result<PathBuf>) -> Result<()> {
     let kubeconfig = match &arguments.kubeconfig {
         Some(path) => path.clone(),
@@ -95,16 +94,16 @@ async fn record(endpoint: &Endpoint, script: &Script) -> Result<Vec<Value>> {
     Ok(std::iter::once(setup).chain(lines).collect())
 }
 
-/// The start of a background watch says nothing; its end has the events.
+/// The start of a background watch has no events; its end has them.
 fn is_opening(step: &Step) -> bool {
     step.method == "WATCH" && step.open.is_some()
 }
 
-/// A watch has events and no response; anything else the other way round.
+/// A watch has events and no response; other requests the other way round.
 fn line(exchange: &Exchange) -> Value {
     let mut line = json!(exchange);
     if exchange.method == "COLLECT" {
-        // Read back from history, the same events need no waiting.
+        // The same events can be read from history without waiting.
         line["method"] = json!("WATCH");
         line["path"] = json!(exchange.path.replace("timeoutSeconds=10", "timeoutSeconds=1"));
     }

@@ -1,8 +1,8 @@
-//! `cargo xtask replay`: recorded goldens against a live API server.
+//! `cargo xtask replay`: replays recorded goldens on a live API server.
 //!
-//! Owns the way from a recorded line to a live request and back to a verdict.
-//! The server must be fresh: goldens name their namespaces. On the server that
-//! they were recorded from, this measures the recording and the normaliser.
+//! Turns recorded lines into live requests and compares the responses. The server must be new,
+//! since goldens name their namespaces. With the server from which they were recorded, this tests
+//! the recording and the normaliser.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -23,12 +23,12 @@ use crate::normalise::{Normaliser, Translation};
 use crate::pairing::{Difference, Pairing};
 use crate::subject::Subject;
 
-/// Recordings were made at a person's pace; controllers need a moment.
+/// Recordings were made at a human pace; controllers need a moment.
 const PAUSE_AFTER_NAMESPACE: Duration = Duration::from_millis(600);
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(3);
 const SETTLE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What can be typed after `cargo xtask replay`.
+/// The arguments of `cargo xtask replay`.
 #[derive(Args)]
 pub struct Arguments {
     /// The recorded exchanges.
@@ -42,10 +42,10 @@ pub struct Arguments {
     report: PathBuf,
 }
 
-/// Sends recorded requests to a server and compares the answers.
+/// Sends recorded requests to a server and compares the responses.
 ///
 /// # Errors
-/// Fails when the server cannot be reached or the recording cannot be read.
+/// Fails if the server is unreachable or the recording cannot be read.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let goldens = read(&arguments.goldens)?;
     let subject = Subject::open(arguments.subject.as_deref())?;
@@ -87,7 +87,7 @@ async fn replay(endpoint: Endpoint, goldens: &[Value]) -> Result<Vec<(String, St
             tokio::time::sleep(PAUSE_AFTER_NAMESPACE).await;
         }
         let differences = sides.differences(golden, &live);
-        // A line without an answer only prepares the server for the next ones.
+        // A line without a response only prepares the server for the next ones.
         if golden["response"].is_null() && golden["events"].is_null() {
             continue;
         }
@@ -98,7 +98,7 @@ async fn replay(endpoint: Endpoint, goldens: &[Value]) -> Result<Vec<(String, St
     Ok(steps)
 }
 
-/// What the two servers have said so far.
+/// The exchanges with the two servers so far.
 #[derive(Default)]
 struct Sides {
     judge: Normaliser,
@@ -114,7 +114,7 @@ impl Sides {
     }
 }
 
-/// Asks again while a read has another status: controllers take their time.
+/// Retries while a read has another status: controllers take time.
 async fn settled(client: &mut Client, golden: &Value, request: &Request) -> Value {
     let deadline = Instant::now() + SETTLE_TIMEOUT;
     loop {
@@ -151,7 +151,7 @@ fn live_request(golden: &Value, translation: &Translation) -> Request {
     }
 }
 
-/// Tokens are scrubbed from goldens; who asked shows in the answer alone.
+/// Tokens are scrubbed from goldens; only the response shows which user it was.
 fn live_headers(golden: &Value) -> Vec<(String, String)> {
     let headers = golden["headers"].as_object().into_iter().flatten();
     let mut headers: Vec<(String, String)> = headers

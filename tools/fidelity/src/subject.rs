@@ -1,6 +1,6 @@
-//! The server to be judged: one that a kubeconfig names, or our own.
+//! The server to be judged: given by a kubeconfig, or our own.
 //!
-//! Owns the life of an embedded server that a command starts for itself.
+//! Responsible for the lifetime of an embedded server that a command starts.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -65,7 +65,7 @@ impl Subject {
 impl Drop for Subject {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // It may have ended by itself, which is as good.
+            // It may have ended by itself, which is fine.
             let _ = child.kill();
             let _ = child.wait();
         }

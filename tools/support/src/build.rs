@@ -1,7 +1,7 @@
 //! Builds our own programs for the commands that run them.
 //!
-//! Cargo compiles third-party crates again for every selection of packages whose features differ. CI
-//! therefore builds the whole workspace once; the commands that it calls later find their programs.
+//! Cargo recompiles third-party crates for every selection of packages with different features. CI
+//! therefore builds the whole workspace once, and later commands find their programs.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use crate::steps::{command_step, root, step};
 
-/// The selection of CI: all packages, with what no default feature enables.
+/// The selection of CI: all packages, with non-default features.
 pub const WORKSPACE: [&str; 3] = ["--workspace", "--features", "kopf/otlp"];
 
 static IS_ALL_BUILT: AtomicBool = AtomicBool::new(false);

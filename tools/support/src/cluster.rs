@@ -1,4 +1,4 @@
-//! A `kopf cluster` process for the commands that need a running server of ours.
+//! A `kopf cluster` process for commands that need our server.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ use crate::steps::{command_step, root};
 /// How long the server may take to write its kubeconfig.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Where cargo puts what it builds.
+/// The target directory of cargo.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
@@ -21,7 +21,7 @@ pub fn target() -> PathBuf {
 pub struct Cluster {
     /// The running `kopf cluster`.
     pub process: Child,
-    /// How to reach it.
+    /// The kubeconfig of the server.
     pub kubeconfig: PathBuf,
 }
 
@@ -66,7 +66,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // Nothing can be done about a process that is gone already.
+        // Ignored: the process may be gone already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,6 +1,6 @@
-//! A plain HTTP/1.1 client for API servers: what is sent is what was asked.
+//! A plain HTTP/1.1 client for API servers, which sends requests unchanged.
 //!
-//! Owns connections and TLS. No retries, no defaults beyond credentials and
+//! Responsible for connections and TLS. No retries, no defaults except credentials and
 //! `User-Agent`, since the differential runner compares exact exchanges.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::kubeconfig::Endpoint;
 
-/// Servers derive the field manager from it; the first goldens were recorded so.
+/// Servers derive the field manager from it; the first goldens were recorded with this value.
 const USER_AGENT: &str = "python-requests/2.32.3";
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -68,14 +68,14 @@ pub struct Stream {
     pub body: Incoming,
 }
 
-/// One keep-alive connection; streams get connections of their own.
+/// One keep-alive connection; streams have their own connections.
 pub struct Client {
     endpoint: Endpoint,
     tls: Option<TlsConnector>,
     sender: Option<SendRequest<Full<Bytes>>>,
 }
 
-/// A single-threaded runtime: the runner waits more than it works.
+/// A single-threaded runtime: the runner mostly waits.
 pub fn runtime() -> Result<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
@@ -87,7 +87,7 @@ impl Client {
         Ok(Self { tls: tls.transpose()?, endpoint, sender: None })
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole response.
     pub async fn send(&mut self, request: &Request) -> Result<Answer> {
         let exchange = async {
             let response = self.exchange(request).await?;
@@ -111,7 +111,7 @@ impl Client {
         }
     }
 
-    /// Sends a request on a connection of its own and leaves the body open.
+    /// Sends a request on its own connection and leaves the body open.
     pub async fn stream(&self, request: &Request) -> Result<Stream> {
         let mut sender = self.connect().await?;
         let response = sender.send_request(self.prepare(request)?).await?;
@@ -170,7 +170,7 @@ impl Client {
         if let Some(token) = self.endpoint.token.as_ref().filter(|_| !is_set("authorization")) {
             builder = builder.header("authorization", format!("Bearer {token}"));
         }
-        // An empty credential means none: the header itself would be refused.
+        // An empty credential means none: the server would reject the header itself.
         let sent = request.headers.iter().filter(|(_, value)| !value.is_empty());
         for (name, value) in sent {
             builder = builder.header(name, value);

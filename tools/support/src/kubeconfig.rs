@@ -1,7 +1,7 @@
 //! Reads and writes the part of a kubeconfig that our tools need.
 //!
-//! Owns the way from a file to an `Endpoint`: URL, trust, credentials.
-//! Understands the current context only; exec plugins are refused.
+//! Resolves a file to an `Endpoint`: URL, trust, credentials. Supports only the current context;
+//! rejects exec plugins.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-/// Where an API server is and how to prove who we are.
+/// The address of an API server and the credentials for it.
 #[derive(Clone, Default)]
 pub struct Endpoint {
     /// The URL.
@@ -67,7 +67,7 @@ pub fn render(server: &str, ca_file: &str, token: &str) -> String {
         "contexts": [{"name": "kopf", "context": {"cluster": "kopf", "user": "admin"}}],
         "current-context": "kopf",
     });
-    // JSON is YAML, and kubectl reads it as such.
+    // JSON is YAML, so kubectl can read it.
     format!("{config:#}\n")
 }
 

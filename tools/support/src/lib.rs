@@ -1,6 +1,7 @@
-//! What the tools of this repository share: steps, builds, paths, kubeconfigs, an HTTP client, a cluster.
+//! Shared by the tools of this repository: steps, builds, paths, kubeconfigs, an HTTP client, a
+//! cluster.
 //!
-//! Knows nothing of what is tested or measured. Used by `xtask`, `tools/fidelity` and
+//! Knows nothing about what is tested or measured. Used by `xtask`, `tools/fidelity` and
 //! `benches/measure`; never by a product crate.
 
 #![expect(clippy::missing_errors_doc, reason = "errors of tools end the program")]

@@ -1,4 +1,4 @@
-//! Runs other programs as named steps: prints what runs, and names the step that failed.
+//! Runs other programs as named steps: prints each step, and names the one that failed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +14,7 @@ pub fn root() -> PathBuf {
         .map_or_else(|| PathBuf::from("."), PathBuf::from)
 }
 
-/// Where tools are kept that take long to build: `${XDG_CACHE_HOME:-~/.cache}/kopf`.
+/// The cache folder for tools that take long to build: `${XDG_CACHE_HOME:-~/.cache}/kopf`.
 pub fn cache() -> Result<PathBuf> {
     let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
@@ -22,7 +22,7 @@ pub fn cache() -> Result<PathBuf> {
     Ok(base.join("kopf"))
 }
 
-/// Runs a program in the repository's root and fails with the step's name if it fails.
+/// Runs a program in the repository's root; an error contains the step's name.
 pub fn step(name: &str, program: &str, arguments: &[&str]) -> Result<()> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(root());
@@ -41,7 +41,7 @@ pub fn command_step(name: &str, mut command: Command) -> Result<()> {
     Ok(())
 }
 
-/// Date, processor and number of cores: what a table of numbers must name.
+/// Date, processor and number of cores, to be stated with measurements.
 #[must_use]
 pub fn machine() -> String {
     let information = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Code blocks: each is compiled, run or parsed by some test, or says why not.
+//! Code blocks: each is compiled, run or parsed by a test, or states why not.
 
 use std::collections::BTreeMap;
 
-/// Languages whose blocks are shown as they are: terminals, logs, and files of other tools.
+/// Languages whose blocks are not checked: terminals, logs, and files of other tools.
 const SHOWN: [&str; 7] = ["console", "text", "sh", "dockerfile", "promql", "diff", "http"];
 
-/// All complaints about code blocks; `tested` is the list of pages whose Rust is compiled.
+/// All problems with code blocks; `tested` is the list of pages whose Rust is compiled.
 pub(super) fn check(pages: &BTreeMap<String, String>, tested: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     for (name, text) in pages {
@@ -54,8 +54,8 @@ fn problem(page: &str, language: &str, code: &str, tested: &str) -> Option<Strin
                 || tested.contains(&format!("docs/src/{page}\""));
             (!is_tested).then(|| "Rust that is not compiled: add the page to book.rs".to_owned())
         }
-        // See python/tests/test_docs.py; pages about the cluster are for other libraries, and what is
-        // included is tested where it is.
+        // See python/tests/test_docs.py. Pages about the cluster are for other libraries, and
+        // included files are tested where they are.
         "python" => {
             let is_elsewhere = page.starts_with("cluster/") || code.contains("{{#include");
             let is_run = is_elsewhere || code.contains("import kopf");

@@ -1,4 +1,4 @@
-//! Diagrams of the book: `docs/diagrams/*.txt` become `docs/src/diagrams/*.svg`.
+//! Diagrams of the book: renders `docs/diagrams/*.txt` as `docs/src/diagrams/*.svg`.
 //!
 //! A text has a title, boxes on a grid, and arrows between them:
 //!
@@ -8,7 +8,7 @@
 //! queue @ 1,0*: queue
 //! watch -> queue: key
 //! ```
-//! A star makes a box stand out; a bar begins a new line.
+//! A star highlights a box; a bar starts a new line.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -32,7 +32,7 @@ pub(super) fn draw(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Complains about diagrams that are not what their texts say.
+/// Reports diagrams that differ from their texts.
 pub(super) fn check(root: &Path) -> Result<Vec<String>> {
     let is_stale = |(path, svg): &(String, String)| {
         std::fs::read_to_string(root.join(path)).ok().as_ref() != Some(svg)
@@ -76,7 +76,7 @@ struct Arrow<'a> {
     label: &'a str,
 }
 
-/// The picture of a text.
+/// The SVG of a text.
 fn svg(text: &str) -> Result<String> {
     let mut title = "";
     let (mut nodes, mut arrows) = (Vec::new(), Vec::new());
@@ -118,7 +118,7 @@ fn svg(text: &str) -> Result<String> {
     Ok(out)
 }
 
-/// `name @ column,row` with a star at its end if it stands out.
+/// Parses `name @ column,row`, with a trailing star if the box is highlighted.
 fn node<'a>(head: &'a str, label: &'a str) -> Option<Node<'a>> {
     let (name, place) = head.split_once('@')?;
     let place = place.trim();
@@ -153,7 +153,7 @@ fn draw_node(out: &mut String, node: &Node<'_>) {
     }
 }
 
-/// Straight between neighbours, else around a corner.
+/// Draws a straight arrow between neighbours, otherwise one around a corner.
 fn draw_arrow(out: &mut String, from: &Node<'_>, to: &Node<'_>, label: &str) {
     let ((x1, y1), (x2, y2)) = (from.middle(), to.middle());
     let (half_width, half_height) = (BOX.0 / 2, BOX.1 / 2);

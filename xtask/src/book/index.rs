@@ -1,4 +1,4 @@
-//! `llms.txt`: the index of the book for language models, made from its summary and its pages.
+//! `llms.txt`: the index of the book for language models, generated from its summary and its pages.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -29,13 +29,13 @@ pub(super) fn text(pages: &BTreeMap<String, String>) -> String {
     text
 }
 
-/// The title and the path of a line of the summary.
+/// The title and the path in a line of the summary.
 fn link(line: &str) -> Option<(&str, &str)> {
     let (title, rest) = line.trim().strip_prefix("- [")?.split_once("](")?;
     Some((title, rest.strip_suffix(')')?))
 }
 
-/// The first sentence of a page, if it begins with one.
+/// The first sentence of a page, if it starts with one.
 fn sentence(page: &str) -> Option<String> {
     let is_prose = |part: &&str| !part.is_empty() && !part.starts_with(['#', '|', '`', '!', '-']);
     // Every second part is code.
@@ -46,7 +46,7 @@ fn sentence(page: &str) -> Option<String> {
     Some(paragraph[..end.unwrap_or(paragraph.len())].to_owned())
 }
 
-/// A text with the words of its links alone.
+/// The text with links replaced by their words.
 fn unlinked(text: &str) -> String {
     let mut parts = text.split("](");
     let mut plain = parts.next().unwrap_or_default().replace('[', "");

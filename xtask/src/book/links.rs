@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-/// All complaints about links.
+/// All problems with links.
 pub(super) fn check(pages: &BTreeMap<String, String>, folder: &Path) -> Vec<String> {
     let anchors: BTreeMap<&str, BTreeSet<String>> =
         pages.iter().map(|(name, text)| (name.as_str(), headings(text))).collect();
@@ -46,7 +46,7 @@ fn problem(
     is_missing.then(|| format!("`{target}`: there is no such heading"))
 }
 
-/// A relative path of a page, from the book's folder.
+/// Resolves a relative path on a page from the book's folder.
 fn joined(page: &str, path: &str) -> String {
     let mut parts: Vec<Component<'_>> = Vec::new();
     let whole = Path::new(page).parent().unwrap_or(Path::new("")).join(path);
@@ -61,7 +61,7 @@ fn joined(page: &str, path: &str) -> String {
     parts.iter().collect::<PathBuf>().display().to_string()
 }
 
-/// The targets of links and images, with their lines, and the files that code is included from.
+/// The targets of links and images with their lines, and the files of included code.
 fn targets(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut is_code = false;
@@ -75,7 +75,7 @@ fn targets(text: &str) -> Vec<(usize, String)> {
             found.extend(path.map(|path| (index + 1, path.trim().to_owned())));
             continue;
         }
-        // What is between backticks is code too.
+        // Text between backticks is also code.
         let prose: String = line.split('`').step_by(2).collect::<Vec<_>>().join("``");
         let targets = prose.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
         found.extend(targets.map(|(target, _)| (index + 1, target.to_owned())));
@@ -83,7 +83,7 @@ fn targets(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The anchors of a page, as mdBook makes them from headings.
+/// The anchors of a page, as mdBook generates them from headings.
 fn headings(text: &str) -> BTreeSet<String> {
     let mut is_code = false;
     let mut found = BTreeSet::new();

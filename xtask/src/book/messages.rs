@@ -1,7 +1,7 @@
-//! Messages that the book quotes are those of the sources, to the letter.
+//! Checks that messages quoted in the book exist literally in the sources.
 //!
-//! A quoted message is code of at least three words in the first column of a table on the page about
-//! troubleshooting. What varies is left out of it.
+//! A quoted message is code of at least three words in the first column of a table on the
+//! troubleshooting page. It does not include variable parts.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use anyhow::Result;
 
 /// The page that quotes messages.
 pub(super) const PAGE: &str = "troubleshooting.md";
-/// Shorter quotations are names of things.
+/// Shorter quotations are names.
 const WORDS_MIN: usize = 3;
 
-/// Complains about quotations that no source contains.
+/// Reports quotations that no source contains.
 pub(super) fn check(page: &str, root: &Path) -> Result<Vec<String>> {
     let sources = sources(&root.join("crates"))?;
     let is_unknown = |(_, message): &(usize, &str)| !sources.contains(message);
@@ -37,7 +37,7 @@ fn quoted(page: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// All sources in one text, with the strings that are broken over lines joined again.
+/// All sources as one text, with multi-line strings joined.
 fn sources(folder: &Path) -> Result<String> {
     let mut all = String::new();
     let mut folders = vec![folder.to_owned()];

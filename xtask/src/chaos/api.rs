@@ -1,4 +1,4 @@
-//! Requests of the administrator, past the proxy: JSON in, JSON out.
+//! Requests of the administrator, bypassing the proxy, with JSON bodies.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::http::{Client, Request};
 use crate::kubeconfig::Endpoint;
 
-/// How long one request may take; the server may be frozen meanwhile.
+/// The timeout of one request; the server may be frozen in the meantime.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -27,7 +27,7 @@ impl Api {
         &self.client
     }
 
-    /// One attempt; whether it had an effect is unknown when it fails.
+    /// Makes one attempt; if it fails, it is unknown whether it had an effect.
     pub(super) async fn try_send(
         &mut self,
         method: &str,
@@ -47,7 +47,7 @@ impl Api {
         Ok((answer.status, value))
     }
 
-    /// Tries until the server answers with anything but "not now".
+    /// Retries until the server gives a definitive response.
     pub(super) async fn send(
         &mut self,
         method: &str,
@@ -76,7 +76,7 @@ impl Api {
         self.send("GET", path, "application/json", None, patience).await
     }
 
-    /// Creates what may exist already.
+    /// Creates an object that may already exist.
     pub(super) async fn ensure(
         &mut self,
         path: &str,
@@ -90,7 +90,7 @@ impl Api {
         }
     }
 
-    /// The items of a list; none if the resource does not exist.
+    /// The items of a list; empty if the resource does not exist.
     pub(super) async fn list(&mut self, path: &str, patience: Duration) -> Result<Vec<Value>> {
         match self.get(path, patience).await? {
             (200, mut list) => match list["items"].take() {

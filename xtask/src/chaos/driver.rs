@@ -1,4 +1,4 @@
-//! Makes the edits of the schedule, and remembers what the server has acknowledged.
+//! Makes the edits of the schedule, and records what the server has acknowledged.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use super::schedule::Edit;
 use super::watcher::Book;
 use super::world;
 
-/// How long the server may be away during one edit.
+/// How long the server may be unavailable during one edit.
 const PATIENCE: Duration = Duration::from_secs(240);
-/// What a new object has if the edit does not say otherwise.
+/// The value of a new object, unless the edit specifies another.
 const FIRST_VALUE: i64 = 1;
-/// The flaky handler fails twice for such values.
+/// The flaky handler fails twice for this value.
 const FAILS_TWICE: i64 = 2;
-/// Until here most handlers have succeeded, and the flaky one waits for its next attempt.
+/// After this time, most handlers have succeeded, and the flaky one waits for its next attempt.
 const MIDWAY: Duration = Duration::from_millis(700);
-/// So many objects are edited together at the end: few enough to be midway at the same time.
+/// The number of objects edited together at the end: few enough to be midway at the same time.
 const GROUP: usize = 3;
 
-/// How many edits were acknowledged.
+/// The number of acknowledged edits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) created: u32,
@@ -29,7 +29,7 @@ pub(super) struct Counts {
     pub(super) deleted: u32,
     /// Edits of children.
     pub(super) drifts: u32,
-    /// Creations that had to wait for the former object of the name.
+    /// Creations that had to wait for the previous object of the name.
     pub(super) blocked: u32,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Driver {
     book: Book,
     slots: Vec<Slot>,
     pub(super) counts: Counts,
-    /// What the server should have known.
+    /// Discrepancies between acknowledged edits and the server.
     pub(super) complaints: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ impl Driver {
         Ok(())
     }
 
-    /// All objects went with their definition.
+    /// Resets all objects, which were deleted with their definition.
     pub(super) fn forget(&mut self) {
         self.slots.fill(Slot::default());
     }
@@ -104,7 +104,7 @@ impl Driver {
         let json = "application/json";
         let answer = self.api.send("POST", world::GADGETS, json, Some(&body), PATIENCE).await?;
         let (status, object) = match answer {
-            // Another object of the name, or this one from an attempt without an answer.
+            // Another object with the name, or this one from an attempt without a response.
             (409, _) => self.api.get(&path(&name), PATIENCE).await?,
             answer => answer,
         };
@@ -158,14 +158,14 @@ impl Driver {
         let path = format!("{}/{}", world::CONFIG_MAPS, name(slot));
         let body = json!({"data": {"value": "edited by somebody"}});
         let (method, body) = if is_deletion { ("DELETE", None) } else { ("PATCH", Some(&body)) };
-        // Where there is no child, there is nothing to edit.
+        // If there is no child, there is nothing to edit.
         let (status, _) = self.api.send(method, &path, MERGE, body, PATIENCE).await?;
         self.counts.drifts += u32::from(status == 200);
         Ok(())
     }
 
-    /// The last edits: while some handlers have succeeded and others wait, values change again, and
-    /// some change back.
+    /// Makes the last edits: while some handlers have succeeded and others wait, values change
+    /// again, and some change back.
     pub(super) async fn finish(&mut self) -> Result<()> {
         let living = |slots: &[Slot]| -> Vec<(usize, i64)> {
             let value = |slot: &Slot| slot.state.as_ref()?["spec"]["value"].as_i64();
@@ -188,7 +188,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Compares what was acknowledged with what there is.
+    /// Compares the acknowledged with the actual state.
     pub(super) fn check(&mut self, objects: &[Value]) {
         for (slot, expected) in self.slots.iter().enumerate() {
             let Some(expected) = &expected.state else { continue };
@@ -213,7 +213,7 @@ fn path(name: &str) -> String {
     format!("{}/{name}", world::GADGETS)
 }
 
-/// The edit as a patch of a state.
+/// The edit as a patch.
 fn patch(edit: &Edit, value: i64, previous: i64) -> Value {
     match edit {
         Edit::Value(value) => json!({"spec": {"value": value}}),
@@ -240,7 +240,7 @@ fn without_nulls_at_the_top(body: Value) -> Value {
     body
 }
 
-/// A merge patch of two levels: null removes.
+/// Applies a merge patch of two levels: null removes.
 fn merge(state: &mut Value, patch: &Value) {
     for (part, fields) in patch.as_object().into_iter().flatten() {
         for (field, value) in fields.as_object().into_iter().flatten() {

@@ -21,9 +21,9 @@ use super::world;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// The deletion of the definition counts as stuck after this.
+/// After this time, the deletion of the definition counts as stuck.
 pub(super) const DELETION_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long the operator is frozen before the server forgets what it knew.
+/// How long the operator is frozen before the server drops its history.
 const BEHIND: Duration = Duration::from_millis(1500);
 const CUT_PAUSE: Duration = Duration::from_millis(700);
 
@@ -39,7 +39,7 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// Injects one fault; everything works again when it returns.
+    /// Injects one fault; everything works again when this returns.
     pub(super) async fn inject(&mut self, fault: &Fault) -> Result<()> {
         *self.counts.entry(fault.name()).or_default() += 1;
         let operator = Arc::clone(&self.operator);
@@ -142,7 +142,7 @@ impl Faults {
         driver.fill().await
     }
 
-    /// Removes the finalizers by hand.
+    /// Removes the finalizers manually.
     async fn free(&mut self, api: &mut Api) -> Result<()> {
         for object in api.list(world::GADGETS, PATIENCE).await? {
             let meta = &object["metadata"];

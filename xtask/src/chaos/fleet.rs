@@ -1,6 +1,7 @@
-//! Several replicas of one operator: killed, stopped, frozen and cut off while objects are edited.
+//! Several replicas of one operator, which are killed, stopped, frozen and cut off while objects
+//! are edited.
 //!
-//! Every replica is a process with a proxy of its own. The log of side effects is judged as that of
+//! Every replica is a process with its own proxy. The log of side effects is judged like that of
 //! one operator; in addition, no two replicas may act on an object at the same time.
 
 mod judge;
@@ -32,15 +33,15 @@ use super::{now, world};
 
 pub(super) use report::report;
 
-/// Longer than a Lease lasts, so that others take over meanwhile.
+/// Longer than the duration of a Lease, so that others take over in the meantime.
 const AWAY_MS: std::ops::Range<u64> = 20_000..30_000;
-/// How long a process that was killed or stopped is down.
+/// How long a killed or stopped process is down.
 const DOWN_MS: std::ops::Range<u64> = 0..20_000;
 const PAUSE_MS: std::ops::Range<u64> = 2_000..8_000;
 /// There are no faults in the last part of a run.
 const FAULTS_UNTIL: f64 = 0.9;
 
-/// How replicas agree.
+/// How replicas coordinate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Mode {
     /// Each has a share of the objects.
@@ -58,7 +59,7 @@ impl Mode {
     }
 }
 
-/// What goes wrong with a replica.
+/// A fault of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Killed,
@@ -80,7 +81,7 @@ impl Kind {
     }
 }
 
-/// One fault: which process, and when.
+/// One fault: the process and the time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trouble {
     pub(super) kind: Kind,
@@ -89,7 +90,7 @@ pub(super) struct Trouble {
     pub(super) ended: f64,
 }
 
-/// What came out of a run.
+/// The result of a run.
 pub(super) struct Outcome {
     pub(super) history: History,
     pub(super) findings: Vec<Finding>,
@@ -98,13 +99,13 @@ pub(super) struct Outcome {
     pub(super) settled: Option<Duration>,
 }
 
-/// A process and its way to the server.
+/// A process and its connection to the server.
 struct Replica {
     operator: Operator,
     proxy: Proxy,
 }
 
-/// Runs the schedule and judges.
+/// Runs the schedule and judges the result.
 pub(super) async fn play(
     server: Server,
     (mode, count): (Mode, usize),
@@ -193,7 +194,7 @@ impl Fleet<'_> {
         })
     }
 
-    /// One fault after another, each kind once before the first comes again.
+    /// Injects one fault after another; each kind occurs once before any repeats.
     async fn inject(&self, began: Instant) -> Result<Vec<Trouble>> {
         let mut random = fastrand::Rng::with_seed(self.size.seed ^ 0xfa17);
         let mut troubles = Vec::new();

@@ -1,6 +1,6 @@
-//! What is known about a run when it is over: the calls, the versions of objects, the processes.
+//! The record of a run: the calls, the versions of objects, the processes.
 //!
-//! Plain data, so that the judge is a function of it. Times are seconds since 1970.
+//! Plain data, so that the judge is a pure function. Times are seconds since 1970.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ pub(super) struct Call {
     pub(super) handler: String,
     pub(super) uid: String,
     pub(super) name: String,
-    /// The version of the object that the handler was given.
+    /// The version of the object that was passed to the handler.
     #[serde(rename = "version", deserialize_with = "number")]
     pub(super) version: u64,
     pub(super) spec: Value,
@@ -28,7 +28,7 @@ pub(super) struct Call {
     pub(super) outcome: Outcome,
 }
 
-/// What a handler was about to return, or what else it had to say.
+/// The result that a handler was about to return, or another message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Outcome {
@@ -50,14 +50,14 @@ impl Outcome {
 }
 
 impl Call {
-    /// What the handler was given, in the form of [`super::world::state`].
+    /// The state that was passed to the handler, in the form of [`super::world::state`].
     pub(super) fn state(&self) -> Value {
         let labels = self.labels.as_object().cloned().unwrap_or_default();
         json!({"spec": self.spec, "labels": labels})
     }
 }
 
-/// One version of an object, as the administrator's watch saw it.
+/// One version of an object, as observed by the administrator's watch.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Version {
     pub(super) seen_at: f64,
@@ -99,7 +99,7 @@ pub(super) struct Usage {
 pub(super) struct Life {
     pub(super) pid: u32,
     pub(super) ended: Option<f64>,
-    /// Why it ended, if nobody asked it to.
+    /// Why it ended, if it was not requested.
     pub(super) by_itself: Option<String>,
     /// The first and the last usage, some time after the start.
     pub(super) usage: Option<(Usage, Usage)>,
@@ -109,38 +109,38 @@ pub(super) struct Life {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cycle {
     pub(super) seconds: f64,
-    /// Finalizers had to be removed by hand.
+    /// Whether finalizers had to be removed manually.
     pub(super) is_stuck: bool,
 }
 
 /// Everything about a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
-    /// In the order of their ends.
+    /// In the order in which they ended.
     pub(super) calls: Vec<Call>,
-    /// By uid, in the order of their numbers.
+    /// By uid, in version order.
     pub(super) versions: BTreeMap<String, Vec<Version>>,
     pub(super) living: Vec<Living>,
     pub(super) children: Vec<Child>,
-    /// Whether the operator declares children at all.
+    /// Whether the operator declares children.
     pub(super) declares_children: bool,
     pub(super) lives: Vec<Life>,
-    /// Objects whose finalizers were removed by hand.
+    /// Objects whose finalizers were removed manually.
     pub(super) freed: BTreeSet<String>,
     pub(super) cycles: Vec<Cycle>,
-    /// Between these moments nothing happened but timers and daemons.
+    /// The interval in which only timers and daemons ran.
     pub(super) window: (f64, f64),
-    /// The usage of the last process at its first and its last rest.
+    /// The usage of the last process at its first and its last idle time.
     pub(super) rest: Option<(Usage, Usage)>,
-    /// Acknowledged edits that the server does not have, and similar complaints.
+    /// Acknowledged edits that the server does not have, and similar problems.
     pub(super) server: Vec<String>,
     /// What the operator did not do in time, such as ending on SIGTERM.
     pub(super) late: Vec<String>,
-    /// Whether there were several processes at a time, and objects moved between them.
+    /// Whether there were several processes at a time, with objects moving between them.
     pub(super) has_replicas: bool,
 }
 
-/// The lines of the log; the last one may be cut by a kill.
+/// Parses the lines of the log; a kill may have truncated the last one.
 pub(super) fn calls(text: &str) -> Vec<Call> {
     let mut calls: Vec<Call> =
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();

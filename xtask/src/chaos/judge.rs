@@ -1,7 +1,7 @@
-//! The judge of a chaos run: from a [`History`] to what went wrong.
+//! The judge of a chaos run: finds violations in a [`History`].
 //!
-//! Pure; each property is a function in a file of its own. Knows the handlers of the chaos operator
-//! and what each of them must have seen.
+//! Pure; each property is a function in its own file. Knows the handlers of the chaos operator and
+//! what each of them must have seen.
 
 mod changes;
 mod repeats;
@@ -14,10 +14,10 @@ use serde_json::Value;
 
 use super::history::{Call, History, Version};
 
-/// What a run must show.
+/// The properties of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Property {
-    /// Every handler succeeded last with the final state.
+    /// Every handler last succeeded with the final state.
     MissedChange,
     /// Objects count as handled, with nothing left over.
     Unhandled,
@@ -25,16 +25,16 @@ pub(super) enum Property {
     Repeated,
     /// Deleted objects and definitions are gone.
     StuckDeletion,
-    /// Deletion handlers ran before their objects went.
+    /// Deletion handlers ran before their objects were gone.
     MissedDeletion,
-    /// One timer and one daemon for every object.
+    /// There is one timer and one daemon for every object.
     Background,
     Children,
-    /// The operator ends when asked to, and only then.
+    /// The operator ends only when asked to.
     Process,
-    /// Memory, descriptors and threads at rest are flat.
+    /// Memory, descriptors and threads do not grow when idle.
     Usage,
-    /// The server has what it acknowledged.
+    /// The server has all acknowledged edits.
     Server,
     /// No two replicas act on an object at the same time.
     TwoOwners,
@@ -77,7 +77,7 @@ impl Property {
 pub(super) struct Finding {
     pub(super) property: Property,
     pub(super) text: String,
-    /// The uid of the object, if it is about one.
+    /// The uid of the object, if the violation concerns one.
     pub(super) object: Option<String>,
 }
 
@@ -114,9 +114,9 @@ pub(super) fn judge(history: &History) -> Vec<Finding> {
     findings
 }
 
-/// Of how many calls that ended the outcome was seen to be stored, and how many such calls there are.
+/// The number of ended calls whose outcome was observed as stored, and the number of ended calls.
 ///
-/// Shows that the judge is not blind: repetitions can be found for the former only.
+/// Shows the coverage of the judge: repetitions can be detected only for the former.
 pub(super) fn coverage(history: &History) -> (usize, usize) {
     let handler = |call: &Call| HANDLERS.iter().find(|handler| handler.id == call.handler);
     let ended = history.calls.iter().filter(|call| call.outcome.is_final());
@@ -128,27 +128,27 @@ pub(super) fn coverage(history: &History) -> (usize, usize) {
     (ended.iter().filter(is_stored).count(), ended.len())
 }
 
-/// A handler of changes.
+/// A change handler.
 struct Handler {
     id: &'static str,
     /// The name of its progress record.
     record: &'static str,
     view: View,
-    /// Whether it is called for creations, too.
+    /// Whether it is also called for creations.
     on_create: bool,
 }
 
-/// Which part of the state concerns a handler.
+/// The part of the state that a handler depends on.
 #[derive(Clone, Copy)]
 enum View {
     Whole,
     Color,
-    /// The whole, but only of objects with the label.
+    /// The whole state, but only of objects with the label.
     Gold,
 }
 
 impl View {
-    /// What a handler sees of a state; nothing if the state does not concern it.
+    /// The part of a state that a handler sees; `None` if the state is not relevant for it.
     fn of(self, state: &Value) -> Option<Value> {
         match self {
             Self::Whole => Some(state.clone()),
@@ -157,7 +157,8 @@ impl View {
         }
     }
 
-    /// What the handler was given; a field handler has its field as an argument of its own.
+    /// The part that was passed to the handler; a field handler gets its field as a separate
+    /// argument.
     fn given(self, call: &Call) -> Option<Value> {
         match self {
             Self::Color => Some(call.new.clone()),
@@ -178,10 +179,10 @@ const HANDLERS: [Handler; 9] = [
     Handler { id: "parent/b", record: "parent.b", view: View::Whole, on_create: true },
 ];
 
-/// The version that stores the outcome of a call: the first one after the version that the handler
-/// was given whose record of the handler is new and final, or that counts the state as handled.
+/// The version that stores the outcome of a call: the first one after the handler's version that
+/// has a new and final record of the handler, or that counts the state as handled.
 ///
-/// A record that was there before the call is about an older state, and proves nothing.
+/// A record from before the call is about an older state, and proves nothing.
 fn stored<'a>(call: &Call, handler: &Handler, versions: &'a [Version]) -> Option<&'a Version> {
     let before = versions.iter().rfind(|version| version.version <= call.version);
     let record_before = before.and_then(|version| version.progress.get(handler.record));

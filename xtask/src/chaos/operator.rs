@@ -1,6 +1,6 @@
-//! The process of the operator: started, killed, frozen, and started again when it ends by itself.
+//! The operator process: started, killed, frozen, and restarted when it ends by itself.
 //!
-//! Keeps what is known of every process: when and how it ended, and what it used.
+//! Records when and how every process ended, and its resource usage.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -17,9 +17,9 @@ use super::{now, signal};
 /// How long the operator may take to end after SIGTERM.
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// A process that ended by itself is started again after this.
+/// The pause before a process that ended by itself is restarted.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
-/// What a process uses before this age is its start.
+/// The usage before this age belongs to the start.
 const START_SECONDS: f64 = 15.0;
 
 pub(super) struct Operator {
@@ -29,7 +29,7 @@ pub(super) struct Operator {
     inner: Mutex<Inner>,
 }
 
-/// What is different for one of several replicas.
+/// The settings of one of several replicas.
 struct Replica {
     place: PathBuf,
     flag: &'static str,
@@ -49,7 +49,7 @@ impl Operator {
         Self { subject, folder, replica: None, inner: Mutex::default() }
     }
 
-    /// One of several, with a place of its own and the flag that makes them agree.
+    /// One of several replicas, with its own folder and the flag for coordination.
     pub(super) fn replica(folder: PathBuf, place: PathBuf, flag: &'static str) -> Self {
         let mut operator = Self::new(Subject::Ours, folder);
         operator.replica = Some(Replica { place, flag });
@@ -73,7 +73,7 @@ impl Operator {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a process, unless one runs.
+    /// Starts a process, unless one is running.
     pub(super) fn start(&self) -> Result<()> {
         let mut inner = self.inner();
         if inner.child.is_some() {
@@ -102,7 +102,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Asks the process to end; one that does not end in time is killed and noted.
+    /// Asks the process to end; if it does not end in time, it is killed and this is recorded.
     pub(super) async fn stop(&self) -> Result<()> {
         let Some(mut child) = self.inner().child.take() else { return Ok(()) };
         signal("TERM", child.id())?;
@@ -130,14 +130,14 @@ impl Operator {
         Ok(())
     }
 
-    /// Looks after the process until the run is over.
+    /// Supervises the process until the run is over.
     pub(super) async fn supervise(&self) -> Result<()> {
         loop {
             self.attend().await?;
         }
     }
 
-    /// One look at the process.
+    /// Checks the process once.
     pub(super) async fn attend(&self) -> Result<()> {
         tokio::time::sleep(POLL_INTERVAL).await;
         let ended = self.inner().look()?;
@@ -148,7 +148,7 @@ impl Operator {
         Ok(())
     }
 
-    /// What the process uses now.
+    /// The current usage of the process.
     pub(super) fn usage(&self) -> Option<(u32, Usage)> {
         let pid = self.inner().child.as_ref()?.id();
         Some((pid, usage(pid)?))
@@ -169,7 +169,7 @@ impl Inner {
         }
     }
 
-    /// Notes what the process uses; true if it has ended by itself.
+    /// Records the usage of the process; returns true if it has ended by itself.
     fn look(&mut self) -> Result<bool> {
         let Some(child) = &mut self.child else { return Ok(false) };
         if let Some(status) = child.try_wait()? {
@@ -188,7 +188,7 @@ impl Inner {
 
 impl Drop for Operator {
     fn drop(&mut self) {
-        // Nothing can be done about a process that is gone already.
+        // Ignored: the process may be gone already.
         let _ = self.kill();
     }
 }

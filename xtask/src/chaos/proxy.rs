@@ -1,6 +1,6 @@
 //! A TCP proxy between the operator and the server, whose connections can be cut or silenced.
 //!
-//! Knows nothing of what it forwards; TLS goes through as it is.
+//! Does not interpret the forwarded data; TLS passes through unchanged.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// A listener whose port is taken for a moment is tried again after this.
+/// The pause before retrying a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What happens to connections that are open.
+/// The state of open connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Cut,
@@ -43,12 +43,12 @@ impl Proxy {
         self.orders.send_replace(Order::Cut);
     }
 
-    /// Cuts the operator off until the connections are cut.
+    /// Blocks all connections until they are cut.
     pub(super) fn block(&self) {
         self.orders.send_replace(Order::Block);
     }
 
-    /// New connections are not affected.
+    /// Silences open connections; new ones are not affected.
     pub(super) fn silence(&self) {
         self.orders.send_replace(Order::Silence);
     }
@@ -71,7 +71,7 @@ async fn forward(mut client: TcpStream, server: String, mut orders: watch::Recei
             return;
         }
     }
-    // A server that is down closes the connection, as without a proxy.
+    // If the server is down, the connection is closed, as without a proxy.
     let Ok(mut upstream) = TcpStream::connect(&server).await else { return };
     tokio::select! {
         _ = copy_bidirectional(&mut client, &mut upstream) => return,

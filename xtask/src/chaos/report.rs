@@ -1,4 +1,4 @@
-//! The table of a chaos run: one column per operator, what was done to it, and what it did wrong.
+//! The table of a chaos run: one column per operator, with its faults and violations.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ const EXAMPLES_MAX: usize = 5;
 /// The last section of a report, which is not generated.
 const EARLIER: &str = "\n## Earlier runs\n";
 
-/// What the table is about.
+/// The parameters of the runs in the table.
 pub(super) struct Heading {
     pub(super) server: String,
     pub(super) minutes: f64,
@@ -67,12 +67,12 @@ pub(super) fn report(heading: &Heading, outcomes: &[Outcome]) -> String {
     text
 }
 
-/// The part of a former report that is kept: what people wrote about earlier runs.
+/// The part of an earlier report that is kept: manual notes about earlier runs.
 pub(super) fn kept(report: &str) -> &str {
     report.find(EARLIER).map_or("", |position| &report[position..])
 }
 
-/// The violations, some of each property.
+/// Some violations of each property.
 pub(super) fn findings(outcome: &Outcome) -> String {
     let mut text = String::new();
     for property in Property::ALL {
@@ -127,7 +127,7 @@ fn count(outcome: &Outcome, property: Property) -> String {
     }
 }
 
-/// How many objects the violations are about, where they name them.
+/// The number of objects concerned, if the violations name them.
 fn objects_of(outcome: &Outcome, property: Property) -> String {
     let of_property = outcome.findings.iter().filter(|finding| finding.property == property);
     let mut objects: Vec<&str> = of_property.filter_map(|it| it.object.as_deref()).collect();

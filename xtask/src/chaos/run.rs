@@ -1,4 +1,4 @@
-//! One run: an operator on a fresh server through the whole schedule, then rest, then evidence.
+//! One run: plays the schedule to an operator on a new server, waits, and collects evidence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -28,10 +28,10 @@ use super::{now, world};
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// How long the operator may take until everything is handled, at the start and at the end.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(240);
-/// Objects that do not change for this long are at rest, handled or not.
+/// Objects that do not change for this long are settled, handled or not.
 const STILL_TIMEOUT: Duration = Duration::from_secs(100);
 const SETTLE_INTERVAL: Duration = Duration::from_secs(1);
-/// How many looks in a row must find everything handled.
+/// How many consecutive checks must find everything handled.
 const SETTLED_LOOKS: u32 = 4;
 /// The label of children with the uid of their owner.
 const OWNER: &str = "kopf.dev/owner";
@@ -39,7 +39,7 @@ const OWNER: &str = "kopf.dev/owner";
 pub(super) const WINDOW: Duration = Duration::from_secs(11);
 const STATUS_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What came out of a run.
+/// The result of a run.
 pub(super) struct Outcome {
     pub(super) subject: Subject,
     pub(super) history: History,
@@ -47,13 +47,13 @@ pub(super) struct Outcome {
     pub(super) counts: Counts,
     pub(super) faults: BTreeMap<&'static str, u32>,
     pub(super) tokens_refused: u32,
-    /// How long it took after the last edit; nothing if it took too long.
+    /// How long settling took after the last edit; `None` if it took too long.
     pub(super) settled: Option<Duration>,
     /// How often the watch may have missed versions.
     pub(super) gaps: u32,
 }
 
-/// Runs the schedule and judges.
+/// Runs the schedule and judges the result.
 pub(super) async fn play(
     subject: Subject,
     server: Server,
@@ -96,7 +96,7 @@ pub(super) async fn play(
     }
 }
 
-/// Ends with SIGINT or SIGTERM.
+/// Resolves on SIGINT or SIGTERM.
 pub(super) async fn interrupted() {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut terminate) = signal(SignalKind::terminate()) else {
@@ -141,7 +141,8 @@ impl Stage<'_> {
         history.rest = first.zip(last).map(|((first, _), (_, last))| (first, last));
         history.cycles = std::mem::take(&mut faults.cycles);
         history.freed = std::mem::take(&mut faults.freed);
-        // What is not stored now was not lost with the process: it had time enough.
+        // From here on, unstored outcomes are not excused by the end of the process: it had enough
+        // time.
         history.lives = self.operator.lives().0;
         self.operator.stop().await?;
         history.late = self.operator.lives().1;
@@ -158,7 +159,7 @@ impl Stage<'_> {
         })
     }
 
-    /// A line per minute.
+    /// Prints a line per minute.
     async fn show_status(&self, driver: &Mutex<Driver>, began: Instant) -> Result<()> {
         let mut shown = Duration::ZERO;
         while began.elapsed() < self.size.length {
@@ -168,7 +169,7 @@ impl Stage<'_> {
                 continue;
             }
             shown = began.elapsed();
-            // A deletion of the definition holds it for a while.
+            // The deletion of the definition holds the lock for a while.
             let Ok(driver) = driver.try_lock() else { continue };
             let (edits, processes) = (driver.counts.edits(), self.operator.lives().0.len());
             let name = self.subject.name();
@@ -178,8 +179,8 @@ impl Stage<'_> {
     }
 }
 
-/// Waits until all objects are handled, and returns how long that took; nothing if they do not
-/// move any more, or not in time.
+/// Waits until all objects are handled, and returns how long that took; `None` if they do not
+/// change any more, or not in time.
 pub(super) async fn settle(api: &mut Api, subject: Subject) -> Result<Option<Duration>> {
     let began = Instant::now();
     let mut looks = 0;
@@ -207,7 +208,7 @@ pub(super) async fn settle(api: &mut Api, subject: Subject) -> Result<Option<Dur
     Ok(None)
 }
 
-/// Collects what there is at the end.
+/// Collects the final state.
 pub(super) async fn look(
     api: &mut Api,
     book: &Book,
@@ -234,7 +235,7 @@ pub(super) async fn look(
     })
 }
 
-/// Keeps all versions beside the calls, for those who look into a violation.
+/// Writes all versions next to the calls, for the analysis of violations.
 pub(super) fn write_versions(history: &History, folder: &Path) -> Result<()> {
     let mut file = std::io::BufWriter::new(std::fs::File::create(folder.join("versions.jsonl"))?);
     for (uid, versions) in &history.versions {
@@ -291,10 +292,10 @@ fn is_settled(object: &Value) -> bool {
         && world::progress(object).is_empty()
 }
 
-/// Whether every object has a child, and no child is left of an object that is gone.
+/// Whether every object has a child, and no child of a deleted object is left.
 ///
-/// The garbage collector of a real server takes its time after the server was killed, and as long
-/// as the child of a former object of the same name is there, there cannot be a new one.
+/// The garbage collector of a real server takes time after the server was killed, and a new child
+/// cannot be created while the child of an earlier object with the same name exists.
 fn are_owned(objects: &[Value], children: &[Value]) -> bool {
     let uids: BTreeSet<&str> =
         objects.iter().filter_map(|object| object["metadata"]["uid"].as_str()).collect();
@@ -310,7 +311,7 @@ fn living(object: &Value) -> Option<Living> {
     })
 }
 
-/// Only what has an owner is a child.
+/// Only objects with an owner are children.
 fn child(object: &Value) -> Option<Child> {
     let meta = &object["metadata"];
     Some(Child {

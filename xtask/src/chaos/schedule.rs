@@ -1,20 +1,20 @@
-//! What happens in a chaos run, as a pure function of the seed.
+//! The schedule of a chaos run, as a pure function of the seed.
 //!
-//! Owns the mix of edits and faults. Edits have fixed moments; faults follow one another, since how
-//! long one takes depends on the server. The same seed gives the same schedule to every operator.
+//! Defines the mix of edits and faults. Edits have fixed times; faults follow one another, since
+//! their duration depends on the server. The same seed gives the same schedule to every operator.
 
 use std::time::Duration;
 
-/// Colours of objects; the field handler has difficulties with the first one.
+/// Colours of objects; the field handler fails for the first one.
 const COLORS: [&str; 4] = ["red", "green", "blue", "white"];
-/// Values of objects; small, so that the same ones come again.
+/// Values of objects; few, so that they repeat.
 const VALUES: std::ops::Range<i64> = 0..30;
 /// Runs of at least this length also have faults that take more than a minute.
 const LONG_RUN: Duration = Duration::from_mins(4);
 /// Pauses between two faults, in milliseconds.
 const FAULT_PAUSE_MS: std::ops::Range<u64> = 1000..5000;
 const FAULT_PAUSE_SHORT_RUN_MS: std::ops::Range<u64> = 500..2000;
-/// The operator is killed in this part of the run only, so that the last process lives long enough
+/// The operator is killed only in this part of the run, so that the last process lives long enough
 /// for its memory to be compared.
 pub(super) const KILLS_UNTIL: f64 = 0.75;
 
@@ -28,7 +28,7 @@ pub(super) struct Size {
     pub(super) slots: usize,
 }
 
-/// Everything that is to happen.
+/// All edits and faults.
 #[derive(Debug, PartialEq)]
 pub(super) struct Schedule {
     pub(super) edits: Vec<Planned>,
@@ -37,7 +37,7 @@ pub(super) struct Schedule {
     pub(super) definitions: Vec<(Duration, Definition)>,
 }
 
-/// One edit of one object at its moment, counted from the start.
+/// One edit of one object and its time since the start.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Planned {
     pub(super) at: Duration,
@@ -45,11 +45,11 @@ pub(super) struct Planned {
     pub(super) edit: Edit,
 }
 
-/// What is done to an object; one that does not exist is created instead.
+/// The edit of an object; a nonexistent object is created instead.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Edit {
     Value(i64),
-    /// Adds one to the value; `Back` takes it back.
+    /// Increments the value; `Back` reverts it.
     Step,
     Back,
     Several {
@@ -67,14 +67,14 @@ pub(super) enum Edit {
     },
 }
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Fault {
-    /// `kill -9`, and a new process after a while.
+    /// Kills the process with `kill -9` and starts a new one after a while.
     KillOperator {
         down: Duration,
     },
-    /// SIGTERM, and a new process after a while.
+    /// Stops the process with SIGTERM and starts a new one after a while.
     StopOperator {
         down: Duration,
     },
@@ -83,28 +83,28 @@ pub(super) enum Fault {
         down: Duration,
     },
     FreezeServer(Duration),
-    /// The operator resumes its watches from a version that the server does not have any more.
+    /// The operator resumes its watches from a version that the server no longer has.
     Expire,
     /// All connections of the operator are closed, several times.
     Cut {
         times: u32,
     },
-    /// Nothing more arrives on the open connections of the operator, and nobody says so.
+    /// Nothing more arrives on the open connections of the operator, without an error.
     Silence(Duration),
-    /// A new token is there before the old one is revoked.
+    /// A new token is issued before the old one is revoked.
     RotateToken,
-    /// The token is revoked, and a new one comes later.
+    /// The token is revoked, and a new one is issued later.
     RevokeToken {
         gap: Duration,
     },
 }
 
-/// How the definition goes.
+/// The circumstances in which the definition is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Definition {
-    /// The operator runs.
+    /// The operator is running.
     Running,
-    /// The operator is started when the definition is being deleted already.
+    /// The operator is started while the definition is being deleted.
     OperatorDown,
 }
 
@@ -144,7 +144,7 @@ fn edits(size: Size, random: &mut fastrand::Rng) -> Vec<Planned> {
     let mut edits = Vec::new();
     let mut at = 0.0;
     while at < size.length.as_secs_f64() {
-        // Between none and twice the average pause.
+        // Between zero and twice the average pause.
         at += random.f64() * 2.0 / size.edits_per_second;
         let slot = random.usize(..size.slots);
         let mut push = |delay: f64, edit| {
@@ -179,13 +179,13 @@ fn edits(size: Size, random: &mut fastrand::Rng) -> Vec<Planned> {
 fn faults(size: Size, random: &mut fastrand::Rng) -> Vec<(Duration, Fault)> {
     let is_long = size.length >= LONG_RUN;
     let pauses = if is_long { FAULT_PAUSE_MS } else { FAULT_PAUSE_SHORT_RUN_MS };
-    // Pauses alone would fill the time; the run ends before the list does.
+    // The pauses alone would fill the time, so the run ends before the list does.
     let count = size.length.as_millis() / u128::from(pauses.start);
     let mut deck = Vec::new();
     (0..count.max(1))
         .map(|_| {
             if deck.is_empty() {
-                // As cards: each kind comes once before the first comes again.
+                // Each kind occurs once before any repeats.
                 deck = kinds(size.length, random);
                 random.shuffle(&mut deck);
             }
@@ -219,7 +219,7 @@ fn kinds(length: Duration, random: &mut fastrand::Rng) -> Vec<Fault> {
     kinds
 }
 
-/// One in a short run, and one in about four minutes of a long one.
+/// One in a short run, and one about every four minutes in a long one.
 fn definitions(size: Size) -> Vec<(Duration, Definition)> {
     let minutes = size.length.as_secs() / 60;
     let count = u32::try_from(minutes / 4).unwrap_or(u32::MAX).max(1);

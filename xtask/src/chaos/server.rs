@@ -1,6 +1,6 @@
 //! The API server of a run: the embedded one as a process, or a real control plane.
 //!
-//! Owns how each is started, killed, frozen and made to forget old versions.
+//! Defines how each is started, killed, frozen and made to drop old versions.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ use super::subject::SERVER;
 use crate::kube::ControlPlane;
 use crate::kubeconfig::Endpoint;
 
-/// How long a server may take until it answers.
+/// How long a server may take until it responds.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ enum Kind {
 }
 
 impl Server {
-    /// Starts a fresh `kopf cluster` that keeps its data in the folder.
+    /// Starts a new `kopf cluster` that keeps its data in the folder.
     pub(super) fn embedded(folder: &Path) -> Result<Self> {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let mut kind = Kind::Embedded { process: None, folder: folder.to_owned(), port };
@@ -47,7 +47,7 @@ impl Server {
         Ok(Self { endpoint: Endpoint::from_file(&kubeconfig)?, kind })
     }
 
-    /// Starts a fresh control plane of this name.
+    /// Starts a new control plane with this name.
     pub(super) fn real(name: &str) -> Result<Self> {
         let plane = ControlPlane::start(name)?;
         Ok(Self { endpoint: Endpoint::from_file(&plane.kubeconfig())?, kind: Kind::Real(plane) })
@@ -69,7 +69,7 @@ impl Server {
                 if let Some(pid) = plane.api_server() {
                     signal("KILL", pid)?;
                 }
-                // A process that counts as ended may still hold its port for a moment.
+                // A process that has ended may still hold its port for a moment.
                 let address = self.endpoint.server.trim_start_matches("https://").to_owned();
                 let began = Instant::now();
                 while TcpListener::bind(&address).is_err() {
@@ -89,13 +89,13 @@ impl Server {
         signal(if is_frozen { "STOP" } else { "CONT" }, pid.context("the server does not run")?)
     }
 
-    /// Starts what was killed, and waits until it answers.
+    /// Restarts the killed processes, and waits until the server responds.
     pub(super) async fn start(&mut self) -> Result<()> {
         self.kind.start()?;
         self.ready().await
     }
 
-    /// Lets the garbage collector begin anew, where it is a process of its own.
+    /// Restarts the garbage collector, if it is a separate process.
     pub(super) fn restart_controllers(&self) -> Result<()> {
         match &self.kind {
             Kind::Embedded { .. } => Ok(()),
@@ -121,9 +121,10 @@ impl Server {
         }
     }
 
-    /// Forgets all versions but the newest ones; only a restart makes the real API server notice.
+    /// Drops all versions except the newest ones; the real API server notices this only after a
+    /// restart.
     pub(super) async fn compact(&self) -> Result<()> {
-        // The embedded server keeps old versions in memory only.
+        // The embedded server keeps old versions only in memory.
         let Kind::Real(plane) = &self.kind else { return Ok(()) };
         let mut etcd = Api::new(&Endpoint { server: plane.etcd(), ..Endpoint::default() })?;
         let json = "application/json";
@@ -165,7 +166,7 @@ impl Kind {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The control plane stops itself; a frozen one has to be woken first.
+        // The control plane stops itself; a frozen one must be resumed first.
         let _ = self.freeze(false);
         if matches!(self.kind, Kind::Embedded { .. }) {
             let _ = self.kill();

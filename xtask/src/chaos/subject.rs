@@ -1,4 +1,4 @@
-//! Whose operator is tried: ours or Kopf's; how each is built or installed, and started.
+//! The tested operators, ours and Kopf's: how each is built or installed, and started.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ pub(super) const SERVER: &str = "kopf";
 pub(super) enum Subject {
     /// This engine.
     Ours,
-    /// Kopf of PyPI.
+    /// Kopf from PyPI.
     Kopf,
 }
 
@@ -44,7 +44,7 @@ impl Subject {
         self == Self::Ours
     }
 
-    /// Installs what does not come from this repository.
+    /// Installs what is not part of this repository.
     pub(super) fn install(self) -> Result<()> {
         match self {
             Self::Ours => Ok(()),
@@ -64,7 +64,7 @@ impl Subject {
         }
         command.env("KUBECONFIG", folder.join("operator.kubeconfig"));
         command.env("CALLS", folder.join("calls.jsonl"));
-        // Compiled files are kept beside the sources otherwise.
+        // Otherwise, compiled files are kept next to the sources.
         command.env("PYTHONPYCACHEPREFIX", target().join("chaos-pycache"));
         command.stdin(Stdio::null());
         command
@@ -76,7 +76,7 @@ pub(super) fn build() -> Result<()> {
     build::packages("chaos operator and server", ["benches", "kopf-cli"])
 }
 
-/// Copies our programs into the folder of a run, which a later build must not change.
+/// Copies our programs to the folder of a run, so that a later build does not change them.
 pub(super) fn copy(folder: &Path) -> Result<()> {
     for program in [OPERATOR, SERVER] {
         let from = target().join("debug").join(program);

@@ -1,6 +1,6 @@
 //! The credentials of the operator: tokens of its service account, which can be revoked.
 //!
-//! Each token is bound to a Secret: when that is deleted, the server refuses the token.
+//! Each token is bound to a Secret: when that is deleted, the server rejects the token.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::kubeconfig::Endpoint;
 /// Longer than any run.
 const LIFETIME_SECONDS: u64 = 6 * 3600;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The real server remembers accepted tokens for ten seconds, the embedded one does not.
+/// The real server caches accepted tokens for ten seconds, the embedded one does not.
 const REVOCATION_TIMEOUT_REAL: Duration = Duration::from_secs(15);
 const REVOCATION_TIMEOUT_EMBEDDED: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -26,12 +26,12 @@ pub(super) struct Tokens {
     count: u32,
     current: String,
     timeout: Duration,
-    /// How many tokens were refused after they were revoked.
+    /// The number of tokens that were rejected after they were revoked.
     pub(super) refused: u32,
 }
 
 impl Tokens {
-    /// Writes the operator's kubeconfig, which names the token's file, and the first token.
+    /// Writes the operator's kubeconfig, which refers to the token's file, and the first token.
     pub(super) async fn start(
         endpoint: &Endpoint,
         folder: PathBuf,
@@ -58,7 +58,7 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// Gives the operator a new token; the old one stays valid.
+    /// Issues a new token to the operator; the old one stays valid.
     pub(super) async fn issue(&mut self) -> Result<()> {
         self.count += 1;
         let mut api = Api::new(&self.endpoint)?;
@@ -86,7 +86,8 @@ impl Tokens {
         Ok(())
     }
 
-    /// Revokes a token by its number; returns when the server refuses it, or does not care.
+    /// Revokes a token by its number; returns when the server rejects it, or the timeout has
+    /// passed.
     pub(super) async fn revoke(&mut self, number: u32, token: &str) -> Result<()> {
         let mut api = Api::new(&self.endpoint)?;
         let path = format!("/api/v1/namespaces/{NAMESPACE}/secrets/{}", self.secret(number));

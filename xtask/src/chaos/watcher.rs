@@ -1,7 +1,7 @@
-//! The administrator's watch: every version of every object, as far as the server shows them.
+//! The administrator's watch: every version of every object, as far as the server sends them.
 //!
-//! Resumes from the last version when the connection breaks, lists again when that is too old, and
-//! counts how often versions may have been missed.
+//! Resumes from the last version when the connection breaks, lists again when that version is too
+//! old, and counts how often versions may have been missed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,13 +19,13 @@ use crate::http::Request;
 use crate::kubeconfig::Endpoint;
 
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
-/// A frozen server says nothing for this long at most; then the watch is opened again.
+/// The maximum silence of a frozen server; then the watch is opened again.
 const SILENCE_MAX: Duration = Duration::from_secs(150);
 
 /// Versions by uid and number.
 type Versions = BTreeMap<String, BTreeMap<u64, Version>>;
 
-/// What is known of all objects; shared by the watch and those who edit.
+/// The known versions of all objects; shared by the watch and the driver.
 #[derive(Clone, Default)]
 pub(super) struct Book {
     versions: Arc<Mutex<Versions>>,
@@ -37,7 +37,7 @@ impl Book {
         self.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes an object of an answer or an event.
+    /// Records an object of a response or an event.
     pub(super) fn note(&self, object: &Value, is_gone: bool) {
         let meta = &object["metadata"];
         let (Some(uid), Some(version)) = (meta["uid"].as_str(), version_of(object)) else { return };
@@ -51,7 +51,7 @@ impl Book {
         self.gaps.load(Ordering::Relaxed)
     }
 
-    /// All versions by uid, in the order of their numbers.
+    /// All versions by uid, in version order.
     pub(super) fn versions(&self) -> BTreeMap<String, Vec<Version>> {
         let versions = self.lock();
         let entries = versions.iter();
@@ -114,7 +114,7 @@ async fn list(api: &mut Api, book: &Book) -> Result<String> {
     Ok(version.context("a list without a version")?.to_owned())
 }
 
-/// Follows one stream; returns the version from which another one can go on.
+/// Follows one stream; returns the version from which another one can continue.
 async fn follow(api: &Api, book: &Book, mut version: String) -> Option<String> {
     let path =
         format!("{}?watch=true&allowWatchBookmarks=true&resourceVersion={version}", world::GADGETS);

@@ -1,4 +1,4 @@
-//! The resource of a chaos run: its definition, its objects, and where they are.
+//! The resource of a chaos run: its definition, its objects, and their paths.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ pub(super) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresour
 pub(super) const DEFINITION_NAME: &str = "gadgets.chaos.kopf.dev";
 pub(super) const GADGETS: &str = "/apis/chaos.kopf.dev/v1/namespaces/chaos/gadgets";
 pub(super) const CONFIG_MAPS: &str = "/api/v1/namespaces/chaos/configmaps";
-/// The annotations of operators begin with this.
+/// The prefix of operators' annotations.
 const PREFIX: &str = "kopf.zalando.org/";
 const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
@@ -37,7 +37,7 @@ pub(super) fn definition() -> Value {
     })
 }
 
-/// The namespace, the account of the operator and its rights: collections and objects.
+/// The namespace, the operator's account and its rights: paths and objects.
 pub(super) fn surroundings() -> Vec<(String, Value)> {
     let account = json!({"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE});
     vec![
@@ -76,19 +76,19 @@ pub(super) fn gadget(name: &str, state: &Value) -> Value {
     })
 }
 
-/// What handlers react to: the spec and the labels.
+/// The state that handlers react to: the spec and the labels.
 pub(super) fn state(object: &Value) -> Value {
     let labels = object["metadata"]["labels"].as_object().cloned().unwrap_or_default();
     json!({"spec": object["spec"], "labels": labels})
 }
 
-/// The state that the operator has noted as handled.
+/// The last-handled state of the operator.
 pub(super) fn handled(object: &Value) -> Option<Value> {
     let text = object["metadata"]["annotations"][LAST_HANDLED].as_str()?;
     Some(state(&serde_json::from_str(text).ok()?))
 }
 
-/// The progress records on the object, by the names of their annotations without the prefix.
+/// The progress records on the object, by annotation name without the prefix.
 pub(super) fn progress(object: &Value) -> std::collections::BTreeMap<String, String> {
     let annotations = object["metadata"]["annotations"].as_object();
     annotations
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_told_from_the_last_handled_state() {
+    fn records_are_reported_from_the_last_handled_state() {
         let object = json!({
             "metadata": {"labels": {"tier": "gold"}, "annotations": {
                 "kopf.zalando.org/last-handled-configuration":

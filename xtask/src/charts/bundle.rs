@@ -9,7 +9,7 @@ use anyhow::Result;
 use super::{EXAMPLES, generate, output, tool};
 use crate::steps::root;
 
-/// Nothing if Go is not there, or cannot get the library.
+/// Returns `None` if Go is missing or cannot download the library.
 pub(super) fn check() -> Result<Option<()>> {
     if tool("go").is_none() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! One Helm chart, from lint to a clean end.
+//! One Helm chart, from lint to uninstallation.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 
 use super::output;
 
-/// Everything that is off by default, on.
+/// Enables all options that are off by default.
 const EVERYTHING: [&str; 7] = [
     "metrics.enabled=true",
     "metrics.serviceMonitor.enabled=true",
@@ -17,17 +17,17 @@ const EVERYTHING: [&str; 7] = [
     "podDisruptionBudget.enabled=true",
     "namespaces={team-a,team-b}",
 ];
-/// What a chart may create in a cluster without the Prometheus operator.
+/// The kinds that a chart may create in a cluster without the Prometheus operator.
 const KINDS: &str = "deployments,services,serviceaccounts,roles,rolebindings,clusterroles,\
                      clusterrolebindings,customresourcedefinitions,networkpolicies,\
                      poddisruptionbudgets,configmaps,secrets,leases,pods";
-/// Where it is installed.
+/// The release and the namespace.
 const PLACE: [&str; 5] =
     ["--namespace", "operators", "--create-namespace", "--set", "crds.keep=false"];
-/// Waiting for the Pods to be ready, as people do.
+/// Waits until the Pods are ready.
 const WAIT: [&str; 3] = ["--wait", "--timeout", "60s"];
 
-/// A chart, and how it gets into a cluster.
+/// A chart and the cluster to install it in.
 pub(super) struct Chart<'a> {
     pub(super) helm: &'a Path,
     pub(super) kubeconfig: &'a Path,
@@ -47,7 +47,7 @@ impl Chart<'_> {
         ensure!(scaled.lines().count() == 1, "{scaled}");
         self.helm(&["uninstall", "demo", "--namespace", "operators", "--wait"], false)?;
         self.check_nothing_left(&before)?;
-        // Once more with rights in some namespaces only, and with all that is optional here.
+        // Once more with rights in some namespaces only, and with all options.
         for namespace in ["team-a", "team-b"] {
             let _ = self.kubectl(&["create", "namespace", namespace]);
         }
@@ -76,7 +76,7 @@ impl Chart<'_> {
 
     fn check_nothing_left(&self, before: &str) -> Result<()> {
         let mut after = self.objects()?;
-        // The controllers of the cluster need a moment for what belonged to others.
+        // The controllers of the cluster need a moment to delete dependents.
         for _ in 0..50 {
             if after == before {
                 break;
@@ -90,7 +90,7 @@ impl Chart<'_> {
 
     fn helm(&self, arguments: &[&str], with_chart: bool) -> Result<String> {
         let mut command = Command::new(self.helm);
-        // The chart stands after the names.
+        // The chart follows the names.
         let at = if arguments[0] == "lint" { 1 } else { 2 };
         command.args(&arguments[..at]);
         if with_chart {
@@ -106,7 +106,8 @@ impl Chart<'_> {
         output(command)
     }
 
-    /// The names of all objects that charts may create, except those that the cluster itself makes.
+    /// The names of all objects that charts may create, except those that the cluster itself
+    /// creates.
     fn objects(&self) -> Result<String> {
         let columns = "custom-columns=KIND:.kind,NS:.metadata.namespace,NAME:.metadata.name";
         let text = self.kubectl(&["get", KINDS, "-A", "--no-headers", "-o", columns])?;

@@ -1,4 +1,4 @@
-//! The list of parts (SBOM) of an operator, checked against the schema of CycloneDX.
+//! The SBOM of an operator, checked against the schema of CycloneDX.
 //!
 //! The schema comes with the Python package `cyclonedx-python-lib`, from PyPI.
 
@@ -11,7 +11,7 @@ use super::{EXAMPLES, output, tool};
 use crate::cluster::target;
 use crate::steps::{cache, root};
 
-/// What is installed, once, into an environment of its own.
+/// The package to install, once, in its own environment.
 const VALIDATOR: &str = "cyclonedx-python-lib[json-validation]==11.12.0";
 /// Reads a document from its first argument.
 const PROGRAM: &str = "
@@ -23,7 +23,7 @@ error = JsonStrictValidator(SchemaVersion.V1_5).validate_str(text)
 sys.exit(error and repr(error))
 ";
 
-/// Nothing if Python is not there.
+/// Returns `None` if Python is missing.
 pub(super) fn check() -> Result<Option<()>> {
     if tool("python3").is_none() {
         return Ok(None);

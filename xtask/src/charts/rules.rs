@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{EXAMPLES, generate, output, tool};
 
-/// Nothing if promtool is not there.
+/// Returns `None` if promtool is missing.
 pub(super) fn check() -> Result<Option<()>> {
     let Some(promtool) = tool("promtool") else { return Ok(None) };
     for example in EXAMPLES {
@@ -36,7 +36,7 @@ fn document(path: &Path) -> Result<Value> {
     Ok(Value::deserialize(first)?)
 }
 
-/// The queries of a dashboard as recording rules, with values in place of Grafana's variables.
+/// The queries of a dashboard as recording rules, with values instead of Grafana's variables.
 fn recorded(dashboard: &Value) -> Value {
     let panels = dashboard["panels"].as_array().map(Vec::as_slice).unwrap_or_default();
     let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();

@@ -1,7 +1,7 @@
 //! Builds the pinned control plane from its Go modules, once per version.
 //!
-//! The pins live in `xtask/kube/go.mod`, and those of the newest release, which `KOPF_KUBE=newest`
-//! selects, in `xtask/kube/1.36/go.mod`. The binaries live in the user's cache folder, outside the
+//! The pins are in `xtask/kube/go.mod`, and those of the newest release, which `KOPF_KUBE=newest`
+//! selects, in `xtask/kube/1.36/go.mod`. The binaries are in the user's cache folder, outside the
 //! work tree, so that CI and every clone share them.
 
 use std::env;
@@ -21,10 +21,10 @@ const BINARIES: [(&str, &str); 4] = [
 const GO_MOD: &str = include_str!("../../kube/go.mod");
 const NEWEST_GO_MOD: &str = include_str!("../../kube/1.36/go.mod");
 const NEWEST_FOLDER: &str = "1.36";
-/// The kubectl of the usual release does for the newest one.
+/// The newest release uses the kubectl of the usual release.
 const NOT_IN_NEWEST: &str = "kubectl";
 
-/// Whether the newest release is meant.
+/// Whether the newest release is selected.
 pub(super) fn is_newest() -> bool {
     env::var("KOPF_KUBE").is_ok_and(|it| it == "newest")
 }
@@ -48,7 +48,7 @@ pub(super) fn folder() -> Result<PathBuf> {
     Ok(cache()?.join("bin"))
 }
 
-/// Builds what is missing and returns the folder of the binaries.
+/// Builds missing binaries and returns their folder.
 pub(super) fn ensure() -> Result<PathBuf> {
     let folder = folder()?;
     std::fs::create_dir_all(&folder)?;
@@ -65,7 +65,7 @@ pub(super) fn ensure() -> Result<PathBuf> {
 fn build(name: &str, package: &str, target: &Path) -> Result<()> {
     eprintln!("building {name} (minutes on a cold cache)");
     let began = Instant::now();
-    // Renamed when complete, so that a killed build leaves no half a binary.
+    // Renamed when complete, so that a killed build leaves no partial binary.
     let partial = target.with_extension("partial");
     let status = Command::new("nice")
         .args(["-n", "10", "go", "build", "-trimpath", "-ldflags", &linker_flags()?, "-o"])
@@ -83,7 +83,7 @@ fn build(name: &str, package: &str, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where the modules are pinned.
+/// The folder with the pinned modules.
 fn modules() -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("kube");
     if is_newest() { folder.join(NEWEST_FOLDER) } else { folder }

@@ -1,7 +1,7 @@
-//! What each part of the control plane is told: ports, files, flags.
+//! The configuration of each part of the control plane: ports, files, flags.
 //!
-//! Owns the shape of the cluster (RBAC, service range, users). Everything
-//! binds to loopback; nothing here starts a process.
+//! Defines the cluster (RBAC, service range, users). Everything binds to loopback; nothing here
+//! starts a process.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,7 +16,7 @@ use super::state::{State, USERS};
 use crate::kubeconfig;
 
 const TOKEN_BYTES: usize = 16;
-/// What only the newest release has, and does not enable by itself.
+/// Features of the newest release that are not enabled by default.
 const NEWEST_FEATURES: &str = "--feature-gates=ShardedListAndWatch=true";
 
 pub(super) struct Plan {
@@ -27,8 +27,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Chooses the ports. They are free now; a stranger could still take one
-    /// before the server binds, in which case `up` fails and can be repeated.
+    /// Chooses the ports. They are free now; another program could still take one before the server
+    /// binds, in which case `up` fails and can be repeated.
     pub(super) fn new(state: State, port: Option<u16>) -> Result<Self> {
         let held: Vec<TcpListener> =
             (0..3).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<_, _>>()?;
@@ -61,7 +61,7 @@ impl Plan {
             format!("--listen-peer-urls={peer}"),
             format!("--initial-advertise-peer-urls={peer}"),
             format!("--initial-cluster=default={peer}"),
-            // The data is thrown away by `down`, so durability buys nothing.
+            // `down` deletes the data, so durability is not needed.
             "--unsafe-no-fsync".to_owned(),
             "--log-level=warn".to_owned(),
         ]
@@ -72,7 +72,7 @@ impl Plan {
             format!("--etcd-servers={}", self.etcd_url()),
             "--bind-address=127.0.0.1".to_owned(),
             "--advertise-address=127.0.0.1".to_owned(),
-            // A loopback address is no valid endpoint of the `kubernetes` service.
+            // A loopback address is not a valid endpoint of the `kubernetes` service.
             "--endpoint-reconciler-type=none".to_owned(),
             format!("--secure-port={}", self.port),
             format!("--tls-cert-file={}", self.path("serving.crt")),

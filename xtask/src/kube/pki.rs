@@ -1,6 +1,6 @@
 //! Throw-away certificates for one control plane.
 //!
-//! Owns which names the serving certificate covers; writes PEM files only.
+//! Defines the names that the serving certificate covers; writes PEM files only.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! A control plane that belongs to this process: for commands that kill and restart its parts.
+//! A control plane owned by this process, for commands that kill and restart its parts.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ pub(crate) struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts a fresh one, in place of what is left of any other of this name.
+    /// Starts a new one, replacing the remains of any other with this name.
     pub(crate) fn start(name: &str) -> Result<Self> {
         let state = State::of(name)?;
         let is_running = process::is_alive(&state.pid_file("kube-apiserver"), "kube-apiserver");
@@ -32,30 +32,30 @@ impl ControlPlane {
         self.plan.state.kubeconfig()
     }
 
-    /// Where etcd answers.
+    /// The address of etcd.
     pub(crate) fn etcd(&self) -> String {
         self.plan.etcd_url()
     }
 
-    /// The API server, if it runs.
+    /// The process id of the API server, if it runs.
     pub(crate) fn api_server(&self) -> Option<u32> {
         let part = "kube-apiserver";
         process::living_pid(&self.plan.state.pid_file(part), part)
     }
 
-    /// The last lines of the API server.
+    /// The last log lines of the API server.
     pub(crate) fn log(&self) -> String {
         self.plan.state.log_tail("kube-apiserver")
     }
 
-    /// Starts the API server after it was killed; does not wait until it is ready.
+    /// Restarts the API server after it was killed; does not wait until it is ready.
     pub(crate) fn start_api_server(&self) -> Result<()> {
         let flags = self.plan.apiserver();
         process::spawn(&self.binaries, "kube-apiserver", &flags, &self.plan.state)
     }
 
-    /// Restarts the controllers. Their garbage collector can stand still for minutes after a
-    /// definition was created again or the API server was killed.
+    /// Restarts the controllers. Their garbage collector can be stuck for minutes after a
+    /// definition was recreated or the API server was killed.
     pub(crate) fn restart_controllers(&self) -> Result<()> {
         let part = "kube-controller-manager";
         let state = &self.plan.state;

@@ -1,7 +1,7 @@
 //! Starts and stops the parts of a control plane, across our own processes.
 //!
-//! A pid file names each part; a pid counts only while its program has the
-//! name we started, since pids are reused and `down` must not hit a stranger.
+//! A pid file names each part; a pid is used only if its program has the expected name, since pids
+//! are reused and `down` must not kill another process.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -36,7 +36,7 @@ pub(super) fn is_alive(pid_file: &Path, part: &str) -> bool {
     living_pid(pid_file, part).is_some()
 }
 
-/// Ends the part named by the pid file; nothing to do if it is gone.
+/// Stops the part named by the pid file; does nothing if it is gone.
 pub(super) fn stop(pid_file: &Path, part: &str) -> Result<()> {
     for signal in ["TERM", "KILL"] {
         let Some(pid) = living_pid(pid_file, part) else { return Ok(()) };
@@ -52,11 +52,11 @@ pub(super) fn stop(pid_file: &Path, part: &str) -> Result<()> {
     }
 }
 
-/// The part named by the pid file, if it runs.
+/// The process id of the part named by the pid file, if it runs.
 pub(super) fn living_pid(pid_file: &Path, part: &str) -> Option<u32> {
     let pid = fs::read_to_string(pid_file).ok()?.trim().parse().ok()?;
-    // The name is the end of the second column, cut at 15 bytes by the kernel;
-    // a zombie (`Z`) has ended, its parent just has not looked yet.
+    // The name is at the end of the second column, truncated to 15 bytes by the kernel; a zombie
+    // (`Z`) has ended, but its parent has not noticed yet.
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     is_running(&stat, part).then_some(pid)
 }

@@ -1,6 +1,6 @@
-//! Where one control plane keeps its files, and which users it knows.
+//! The files and the users of one control plane.
 //!
-//! Owns the folder layout under the cache; starts nothing.
+//! Responsible for the folder layout in the cache; starts nothing.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 const PARTS: [&str; 3] = ["etcd", "kube-apiserver", "kube-controller-manager"];
 const LOG_TAIL_LINES_MAX: usize = 20;
 
-/// Every user gets a token: name, then groups as the token file spells them.
+/// The users, who get a token each: name, then groups in the format of the token file.
 pub(super) const USERS: [(&str, &str); 4] = [
     ("admin", "system:masters"),
     ("alice", "developers"),
@@ -53,7 +53,7 @@ impl State {
         self.file("kubeconfig")
     }
 
-    /// Starts from an empty folder that only its owner can read.
+    /// Creates an empty folder that only its owner can read.
     pub(super) fn reset(&self) -> Result<()> {
         use std::os::unix::fs::PermissionsExt;
         self.remove()?;
@@ -72,7 +72,7 @@ impl State {
         }
     }
 
-    /// Users and their tokens, as the token file on disk has them.
+    /// Users and their tokens, as stored in the token file.
     pub(super) fn tokens(&self) -> Result<Vec<(String, String)>> {
         let text = fs::read_to_string(self.file("tokens.csv"))?;
         let pair = |line: &str| {

@@ -1,4 +1,4 @@
-//! The file format of packs: named chunks, each compressed on its own.
+//! The file format of packs: named chunks, each compressed separately.
 //!
 //! Layout: length of the index (u32, little endian), the index as JSON
 //! (`{"name": [offset, compressed length, length]}`, offsets from the end of the index), then the
@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Nothing is packed often, so it may be packed well.
+/// Packing happens rarely, so the best compression is affordable.
 const COMPRESSION_LEVEL: i32 = 22;
 
 /// Packs named JSON chunks.

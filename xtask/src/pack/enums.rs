@@ -1,7 +1,7 @@
 //! Adds the enumerations that a running server publishes but the committed documents lack.
 //!
-//! They stand in the generated Go code of the release, one function per definition; only values
-//! and descriptions are taken from it.
+//! They are in the generated Go code of the release, one function per definition; only values and
+//! descriptions are taken from it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use anyhow::Context;
 use regex::Regex;
 use serde_json::Value;
 
-/// Where the generated code is inside of `k8s.io/kubernetes`.
+/// The path of the generated code in `k8s.io/kubernetes`.
 const SOURCE: &str = "pkg/generated/openapi/zz_generated.openapi.go";
 
 /// One property with a fixed set of values.
@@ -22,7 +22,7 @@ struct Enumeration {
     values: Value,
 }
 
-/// Adds values and descriptions to the definitions; says how many it added.
+/// Adds values and descriptions to the definitions; returns how many it added.
 pub(super) fn add(
     kubernetes: &Path,
     schemas: &mut BTreeMap<String, Value>,
@@ -63,7 +63,7 @@ fn enumerations(source: &str) -> anyhow::Result<Vec<Enumeration>> {
             name = captured[1].to_owned();
             about = None;
         } else if let Some(captured) = description.captures(line) {
-            // Go's and JSON's literals are the same for what occurs here.
+            // Go's and JSON's literals are the same for all values here.
             about = serde_json::from_str(&captured[1]).ok();
         } else if let Some(captured) = values.captures(line) {
             found.push(Enumeration {

@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde_json::{Map, Value};
 
-/// What the documents of a release hold.
+/// The documents of a release.
 #[derive(Default)]
 pub(super) struct Documents {
     /// Definition name to schema.
@@ -95,7 +95,7 @@ fn by_package(schemas: &BTreeMap<String, Value>) -> Vec<(String, Value)> {
     packages.into_iter().map(|(name, schemas)| (name, Value::Object(schemas))).collect()
 }
 
-/// Drops `description`, but not a property that is called so.
+/// Drops `description`, but not a property with that name.
 fn strip_descriptions(schema: &mut Value, names_properties: bool) {
     match schema {
         Value::Object(fields) => {

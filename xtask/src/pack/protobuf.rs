@@ -1,11 +1,11 @@
 //! Reads protobuf field numbers, JSON names and pointer-ness from the tags of Go structs.
 //!
-//! The wire does not say whether a zero was set by the client or is only the zero value of a
-//! field without a pointer; Go's types do, so they are the source and not the `.proto` files.
-//! Each field becomes one line: `number json-name type flags`. Types: `s` string, `b` bool,
-//! `i` integer, `d` double, `y` bytes, `mNAME` message, `w` message that wraps a list of strings,
-//! prefixed by `[` for lists and `{` for maps. Flags: `p` pointer, `o` omitempty, `i` inline.
-//! The Go type follows where it has a name of its own, since error texts quote it.
+//! The wire format does not distinguish a zero set by the client from the zero value of a field
+//! without a pointer. Go's types do, so they are used instead of the `.proto` files. Each field
+//! becomes one line: `number json-name type flags`. Types: `s` string, `b` bool, `i` integer, `d`
+//! double, `y` bytes, `mNAME` message, `w` message that wraps a list of strings, prefixed by `[`
+//! for lists and `{` for maps. Flags: `p` pointer, `o` omitempty, `i` inline. The Go type follows
+//! if it has its own name, since error messages quote it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -165,10 +165,10 @@ impl Sources {
             return format!("m{name}");
         }
         match self.aliases.get(&name) {
-            // A named list is wrapped into a message unless the field itself is repeated.
+            // A named list is wrapped in a message unless the field itself is repeated.
             Some(alias) if alias.text.starts_with("[]") && !repeated => "w".into(),
             Some(alias) => self.kind(&alias.text, alias, repeated),
-            // Types outside the API modules are strings in disguise: `types.UID`.
+            // Types outside the API modules are named strings: `types.UID`.
             None => "s".into(),
         }
     }
@@ -196,7 +196,7 @@ fn raw_field(member: Option<&str>, kind: GoType, tags: &str) -> anyhow::Result<O
     }))
 }
 
-/// Import names to packages as definitions spell them: `io.k8s.api.core.v1`.
+/// Maps import names to package names in definitions: `io.k8s.api.core.v1`.
 fn imports(source: &str) -> anyhow::Result<BTreeMap<String, String>> {
     let import = Regex::new(r#"^\s*(?:import )?(\w+)?\s*"(k8s\.io/[^"]+)"$"#)?;
     let mut imports = BTreeMap::new();

@@ -1,7 +1,8 @@
-//! Plays the node of a control plane without nodes: Pods are bound, run, complete and go.
+//! Simulates the node of a control plane without nodes: Pods are bound, run, complete and are
+//! removed.
 //!
-//! Obeys the annotation `kopf.dev/stage` as the embedded cluster does: `complete`, or
-//! `crash,exit-code=N`. Everything else runs and is ready at once.
+//! Follows the annotation `kopf.dev/stage` like the embedded cluster: `complete`, or
+//! `crash,exit-code=N`. All other Pods run and are ready at once.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,10 +18,10 @@ use crate::kubeconfig::Endpoint;
 
 const NODE: &str = "played";
 const INTERVAL: Duration = Duration::from_millis(300);
-/// How often the node says that it is alive; controllers wait for 40 s.
+/// How often the node sends a heartbeat; controllers wait for 40 s.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// A thread that plays the node until it is dropped.
+/// A thread that simulates the node until it is dropped.
 pub(super) struct Player {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -39,7 +40,7 @@ impl Player {
         let ended = Arc::clone(&is_over);
         let thread = std::thread::spawn(move || {
             while !ended.load(Ordering::Relaxed) {
-                // The next look makes good what went wrong in this one.
+                // The next iteration corrects errors of this one.
                 if let Err(error) = stage.look() {
                     eprintln!("playing pods: {error:#}");
                 }
@@ -54,13 +55,13 @@ impl Drop for Player {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It has nothing to say at its end.
+            // The thread returns nothing.
             let _ = thread.join();
         }
     }
 }
 
-/// A volume for claims, which a cluster without a provisioner does not have.
+/// A volume for claims, since the cluster has no provisioner.
 fn volume() -> Value {
     json!({
         "kind": "PersistentVolume", "metadata": {"name": NODE},
@@ -93,7 +94,7 @@ impl Stage {
         Ok((answer.status, serde_json::from_slice(&answer.body).unwrap_or_default()))
     }
 
-    /// Creates what does not exist yet.
+    /// Creates an object if it does not exist yet.
     fn make(&mut self, path: &str, object: &Value) -> Result<()> {
         let (status, answer) = self.send("POST", path, Some(object))?;
         ensure!(matches!(status, 201 | 409), "could not create in {path}: {answer}");

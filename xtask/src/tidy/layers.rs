@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// Complaints about dependencies that the tables of the page do not allow, about crates they do
-/// not know, and about paths that do not exist.
+/// Problems with dependencies that the tables of the page do not allow, with crates that are not
+/// listed, and with paths that do not exist.
 pub(super) fn check(root: &Path, page: &str, metadata: &Value) -> Vec<String> {
     let mut complaints = compare(&allowed(page), &arrows(metadata));
     complaints.extend(misplaced(&places(page), metadata));
@@ -31,7 +31,7 @@ fn places(page: &str) -> Arrows {
     rows.flatten().collect()
 }
 
-/// Complaints about third-party crates outside their places; tests may use anything.
+/// Problems with third-party crates outside their places; tests may use anything.
 fn misplaced(places: &Arrows, metadata: &Value) -> Vec<String> {
     let mut complaints = Vec::new();
     for (name, dependency) in direct_dependencies(metadata) {
@@ -43,7 +43,7 @@ fn misplaced(places: &Arrows, metadata: &Value) -> Vec<String> {
     complaints
 }
 
-/// The dependencies of our crates that are not for tests only.
+/// The dependencies of our crates, without those for tests only.
 fn direct_dependencies(metadata: &Value) -> Vec<(&str, &str)> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let pairs = packages.filter_map(|package| Some((package["name"].as_str()?, package)));
@@ -56,7 +56,7 @@ fn direct_dependencies(metadata: &Value) -> Vec<(&str, &str)> {
     dependencies.collect()
 }
 
-/// The paths below the root that the page names in backticks.
+/// The paths below the root that are in backticks on the page.
 fn paths(page: &str) -> BTreeSet<&str> {
     let is_path = |text: &&str| {
         let folder = text.split('/').next().unwrap_or_default();
@@ -96,7 +96,7 @@ fn allowed(page: &str) -> Arrows {
     arrows
 }
 
-/// The real dependencies between our crates, without those used in tests only.
+/// The actual dependencies between our crates, without those for tests only.
 fn arrows(metadata: &Value) -> Arrows {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let names = packages.filter_map(|package| package["name"].as_str());

@@ -1,7 +1,7 @@
 //! Finds cycles between the top-level modules of a crate.
 //!
 //! A module depends on another one if any of its files names it as `crate::other`, directly or
-//! through a re-export of `lib.rs`. Cycles that exist are listed in `xtask/cycles.txt`: they may
+//! through a re-export of `lib.rs`. Existing cycles are listed in `xtask/cycles.txt`: they may
 //! shrink, but not grow.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,13 +9,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// What each top-level module of a crate depends on.
+/// The dependencies of each top-level module of a crate.
 pub(crate) type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// The known cycles.
 const KNOWN: &str = "xtask/cycles.txt";
 
-/// Complaints about cycles that are not known, and about known ones that are gone.
+/// Problems with unknown cycles, and with known ones that no longer exist.
 pub(super) fn check(root: &Path, files: &[(String, String)]) -> Result<Vec<String>> {
     let known = std::fs::read_to_string(root.join(KNOWN))
         .with_context(|| format!("could not read {KNOWN}"))?;
@@ -72,7 +72,7 @@ fn module_of(path: &str) -> Option<&str> {
     (!matches!(module, "lib" | "main" | "bin")).then_some(module)
 }
 
-/// The first name of every path that starts with `crate::`, groups included.
+/// The first name of every path that starts with `crate::`, including groups.
 fn roots(text: &str) -> BTreeSet<String> {
     let code: Vec<&str> =
         text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
@@ -114,7 +114,7 @@ fn identifier(text: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Which module each name that `lib.rs` re-exports comes from.
+/// The module of each name that `lib.rs` re-exports.
 fn re_exports(library: &str) -> BTreeMap<String, String> {
     let mut exports = BTreeMap::new();
     for statement in library.split(';') {

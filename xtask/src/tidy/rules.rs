@@ -1,13 +1,13 @@
-//! The rules themselves: plain functions from a file's path and text to complaints.
+//! The rules themselves: functions from a file's path and text to problems.
 
-/// The most lines a product file may have, without its tests.
+/// The maximum number of lines of a product file, without its tests.
 const FILE_LINES_MAX: usize = 700;
-/// The most columns of a line; rustfmt keeps code at 100, comments may be a little longer.
+/// The maximum number of columns; rustfmt limits code to 100, comments may be slightly longer.
 const COLUMNS_MAX: usize = 110;
-/// Crates that may use `anyhow`: those that talk to people.
+/// Crates that may use `anyhow`: those with a user interface.
 const ANYHOW_ALLOWED: [&str; 4] = ["benches/", "crates/kopf-cli/", "tools/", "xtask/"];
 
-/// All complaints about one file.
+/// All problems of one file.
 pub(super) fn check(path: &str, text: &str) -> Vec<String> {
     let mut complaints = machine_paths(path, text);
     if is_rust(path) {
@@ -19,7 +19,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<String> {
     complaints
 }
 
-/// Generated files and the deliberately wrong programs of the compile-fail suites are left alone.
+/// Generated files and the intentionally wrong programs of the compile-fail suites are not checked.
 fn is_rust(path: &str) -> bool {
     path.ends_with(".rs") && !path.contains("/compile-fail/") && !path.contains("/templates/")
 }
@@ -33,7 +33,7 @@ fn rust_file(path: &str, text: &str) -> Vec<String> {
     if path.ends_with("/mod.rs") {
         complaints.push(format!("{path}: use `x.rs` beside `x/` instead of `mod.rs`"));
     }
-    // Beside the file that they test, unit tests need no introduction.
+    // Unit tests next to the file that they test need no header.
     if !path.ends_with("/tests.rs") && !text.trim_start().starts_with("//!") {
         complaints.push(format!("{path}:1: the file does not open with a `//!` header"));
     }
@@ -45,7 +45,7 @@ fn rust_file(path: &str, text: &str) -> Vec<String> {
 }
 
 fn rust_lines(path: &str, text: &str) -> Vec<String> {
-    // Written apart, so that this file does not complain about itself.
+    // Split, so that this file does not contain the word itself.
     let fixme = concat!("FIX", "ME");
     let todo = concat!("TO", "DO");
     let allow = concat!("#[", "allow(");
@@ -53,7 +53,7 @@ fn rust_lines(path: &str, text: &str) -> Vec<String> {
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
         let mut complain = |rule: &str| complaints.push(format!("{path}:{number}: {rule}"));
-        // Texts of errors in the screens of tests are as long as they are.
+        // Error messages in test screens may have any length.
         let is_screen = is_test(path) && line.trim_start().starts_with("caused by: ");
         let is_text = line.contains("http") || line.contains('"') || is_screen;
         let is_breakable = !is_text && !is_emitted(path);
@@ -66,7 +66,7 @@ fn rust_lines(path: &str, text: &str) -> Vec<String> {
         if line.contains(&format!("// {todo}")) && !line.contains(&format!("{todo}(#")) {
             complain("a reminder needs its issue number");
         }
-        // The macros write attributes into the code of others, where an expectation may not hold.
+        // The macros generate attributes for user code, where an expectation may not hold.
         if line.trim_start().starts_with(allow) && !is_emitted(path) {
             complain("use `#[expect(lint, reason = \"...\")]`");
         }
@@ -79,7 +79,7 @@ fn rust_lines(path: &str, text: &str) -> Vec<String> {
     complaints
 }
 
-/// Code inside `quote!` is not formatted by anybody.
+/// Code inside `quote!` is not formatted automatically.
 fn is_emitted(path: &str) -> bool {
     path.starts_with("crates/kopf-macros/")
 }

@@ -1,17 +1,17 @@
-//! Keeps types small: the fields of a struct, and the files that its methods are in.
+//! Limits the size of types: the fields of a struct, and the files with its methods.
 //!
-//! A struct with many fields is usually several things, and a type whose methods are everywhere
-//! cannot be understood in one place. Reads formatted code, so that lines are enough.
+//! A struct with many fields usually has several purposes, and a type whose methods are in many
+//! files is hard to understand. Works on lines, since the code is formatted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::modules::is_test;
 
-/// The most fields of a struct on the engine's side.
+/// The maximum number of fields of a struct in the engine's crates.
 const FIELDS_MAX: usize = 12;
-/// The most files with methods of one type.
+/// The maximum number of files with methods of one type.
 const FILES_MAX: usize = 3;
-/// The crates of the engine's side.
+/// The engine's crates.
 const ENGINE: [&str; 7] = [
     "kopf-model",
     "kopf-core",
@@ -22,7 +22,7 @@ const ENGINE: [&str; 7] = [
     "kopf",
 ];
 
-/// Structs that may have more fields: lists of values for people or for the wire.
+/// Structs that may have more fields: plain values for users or the wire.
 const PLAIN_DATA: [(&str, &str, &str); 6] = [
     ("kopf-core", "Settings", "one field per group of settings"),
     ("kopf-core", "Posting", "settings, under Kopf's names"),
@@ -36,7 +36,7 @@ const PLAIN_DATA: [(&str, &str, &str); 6] = [
 const SPREAD: [(&str, &str, &str); 1] =
     [("kopf-apiserver", "Server", "listeners, manifests and services are ways into one server")];
 
-/// Complaints about all crates below `crates/`; `files` are paths with their texts.
+/// Problems of all crates below `crates/`; `files` are paths with their texts.
 pub(super) fn check(files: &[(String, String)]) -> Vec<String> {
     let own = || {
         files.iter().filter_map(|(path, text)| {
@@ -94,7 +94,7 @@ fn structs(text: &str) -> Vec<(usize, &str, usize)> {
     found
 }
 
-/// The name of the struct that a line begins.
+/// The name of the struct that starts on a line.
 fn declared(line: &str) -> Option<&str> {
     let rest = without_visibility(line);
     name_of(rest.strip_prefix("struct ")?)
@@ -123,10 +123,11 @@ fn name_of(text: &str) -> Option<&str> {
     (end > 0).then(|| &text[..end])
 }
 
-/// A type of a crate: the crate, and the name.
+/// A type: the crate and the name.
 type Named = (String, String);
 
-/// The files with methods of each type; types of the same name are distinguished by where they are declared.
+/// The files with methods of each type; types with the same name are distinguished by their
+/// location.
 fn homes(files: Vec<(&str, &str, &str)>) -> Vec<(Named, BTreeSet<String>)> {
     let mut declared_in: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for (name, file, text) in &files {
@@ -137,7 +138,7 @@ fn homes(files: Vec<(&str, &str, &str)>) -> Vec<(Named, BTreeSet<String>)> {
     let mut found: BTreeMap<(&str, &str, &str), BTreeSet<String>> = BTreeMap::new();
     for (name, file, text) in &files {
         for of in text.lines().filter_map(implemented) {
-            // Methods of types that come from elsewhere are those of traits.
+            // Methods of foreign types belong to traits.
             let Some(places) = declared_in.get(&(*name, of)) else { continue };
             let is_above =
                 |place: &&&str| *place == file || file.starts_with(&format!("{}/", **place));
@@ -152,12 +153,12 @@ fn homes(files: Vec<(&str, &str, &str)>) -> Vec<(Named, BTreeSet<String>)> {
     found.into_iter().map(named).collect()
 }
 
-/// The name of the enum that a line begins.
+/// The name of the enum that starts on a line.
 fn variant_type(line: &str) -> Option<&str> {
     name_of(without_visibility(line).strip_prefix("enum ")?)
 }
 
-/// The type whose own methods begin in a line.
+/// The type whose inherent methods start on a line.
 fn implemented(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("impl")?;
     if line.contains(" for ") {
@@ -166,7 +167,7 @@ fn implemented(line: &str) -> Option<&str> {
     name_of(after_parameters(rest)?.trim_start())
 }
 
-/// What follows the parameters in angle brackets, if there are any.
+/// The text after the parameters in angle brackets, if there are any.
 fn after_parameters(text: &str) -> Option<&str> {
     if !text.starts_with('<') {
         return text.starts_with(' ').then_some(text);

@@ -1,4 +1,4 @@
-//! The measurements: each starts a fresh server and a fresh operator, and adds to the sheet.
+//! The measurements: each starts a new server and a new operator, and adds to the sheet.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -17,7 +17,7 @@ const HANDLING_TIMEOUT_MS: usize = 240_000;
 /// The processor time of the handler in the case `work`.
 const WORK_MICROS: f64 = 3000.0;
 
-/// Objects made while the operator watches.
+/// Objects created while the operator watches.
 pub(crate) fn burst(subject: Subject, count: usize, case: &str, sheet: &mut Sheet) -> Result<()> {
     let mut run = Run::start(subject, case)?;
     run.wait_for_watch()?;
@@ -38,7 +38,7 @@ pub(crate) fn burst(subject: Subject, count: usize, case: &str, sheet: &mut Shee
     Ok(())
 }
 
-/// What the server can do: patches of existing objects, as fast as possible.
+/// The limit of the server: patches of existing objects, as fast as possible.
 pub(crate) fn raw_patches(count: usize, sheet: &mut Sheet) -> Result<()> {
     let subject = Subject::Floor;
     let mut server = Server::start(subject)?;
@@ -47,7 +47,7 @@ pub(crate) fn raw_patches(count: usize, sheet: &mut Sheet) -> Result<()> {
     sheet.add(Row::RawPatches(count), subject, millis)
 }
 
-/// A burst on a server whose writes take a while.
+/// A burst on a server with slow writes.
 pub(crate) fn slow_burst(
     subject: Subject,
     count: usize,
@@ -65,7 +65,7 @@ pub(crate) fn slow_burst(
     sheet.add(Row::SlowBurst(case.into(), count), subject, millis)
 }
 
-/// Objects that were there before the operator; its memory afterwards.
+/// Objects that exist before the operator starts; also its memory afterwards.
 pub(crate) fn cold(subject: Subject, count: usize, sheet: &mut Sheet) -> Result<()> {
     let idle = idle_memory(subject, "create")?;
     let mut server = Server::start(subject)?;
@@ -75,7 +75,7 @@ pub(crate) fn cold(subject: Subject, count: usize, sheet: &mut Sheet) -> Result<
     let last_at = run.wait_for_handling(count)?;
     let cpu = run.operator.settle()?;
     run.check_handled(count)?;
-    // Memory may be given back a little later.
+    // Memory may be returned a little later.
     std::thread::sleep(Duration::from_secs(2));
     let memory = run.operator.memory()?;
     sheet.add(Row::Cold(count), subject, (last_at - begun) / 1e6)?;
@@ -84,7 +84,7 @@ pub(crate) fn cold(subject: Subject, count: usize, sheet: &mut Sheet) -> Result<
     sheet.add(Row::Peak(count), subject, memory.peak / 1e6)?;
     sheet.add(Row::PerObject(count), subject, (memory.resident - idle) / as_float(count))?;
     if subject.is_kopf() {
-        // It would take as long again, and has no bar to keep.
+        // It would take as long again, and has no target.
         return Ok(());
     }
     run.server.ask(&format!("create further {count}"))?;
@@ -113,7 +113,7 @@ pub(crate) fn bodies(subject: Subject, count: usize, sheet: &mut Sheet) -> Resul
     Ok(())
 }
 
-/// From creation to handling, at a rate that leaves time to breathe.
+/// From creation to handling, at a moderate rate.
 pub(crate) fn latency(subject: Subject, case: &str, sheet: &mut Sheet) -> Result<()> {
     const COUNT: usize = 200;
     const RATE: usize = 50;
@@ -135,7 +135,7 @@ pub(crate) fn latency(subject: Subject, case: &str, sheet: &mut Sheet) -> Result
     Ok(())
 }
 
-/// Changes that concern no handler.
+/// Changes that are irrelevant for all handlers.
 pub(crate) fn noop(subject: Subject, sheet: &mut Sheet) -> Result<()> {
     const COUNT: usize = 1000;
     let mut run = Run::start(subject, "create")?;
@@ -212,7 +212,7 @@ fn idle_memory(subject: Subject, case: &str) -> Result<f64> {
     Ok(run.operator.memory()?.resident)
 }
 
-/// A server and an operator that follows it.
+/// A server and an operator that watches it.
 struct Run {
     operator: Process,
     server: Server,
@@ -247,7 +247,7 @@ impl Run {
         number(&answer["last_at"])
     }
 
-    /// Asks the objects themselves.
+    /// Checks the objects themselves.
     fn check_handled(&mut self, count: usize) -> Result<()> {
         let objects = self.server.ask("objects")?;
         let handled = number(&objects["handled"])?;

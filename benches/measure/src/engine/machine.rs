@@ -1,4 +1,4 @@
-//! The machine under a measurement: a part of its cores for each side, and nobody else on it.
+//! The machine under a measurement: separate cores for each side, and no other load.
 
 #[cfg(target_os = "linux")]
 mod cores;
@@ -10,14 +10,14 @@ use anyhow::{Context, Result};
 #[cfg(target_os = "linux")]
 pub(crate) use self::cores::{on_cores_of, split_cores};
 
-/// Who is started.
+/// The process to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Server,
     Operator,
 }
 
-/// Only Linux lets us choose.
+/// Only Linux supports this.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn split_cores() -> Result<()> {
     println!("the server and the operators share all cores");
@@ -29,9 +29,9 @@ pub(crate) fn on_cores_of<T>(_: Side, start: impl FnOnce() -> T) -> Result<T> {
     Ok(start())
 }
 
-/// Waits until the machine has nothing else to do; says so if it never has.
+/// Waits until the machine is idle; prints a message if it never is.
 ///
-/// The load average would still remember the measurement before.
+/// The load average would still include the previous measurement.
 pub(crate) fn wait_for_quiet() -> Result<()> {
     const STEP: Duration = Duration::from_millis(200);
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,7 +51,7 @@ pub(crate) fn wait_for_quiet() -> Result<()> {
     }
 }
 
-/// What all cores did since the machine was started, in ticks of the kernel.
+/// The activity of all cores since boot, in kernel ticks.
 #[derive(Debug, PartialEq)]
 struct Ticks {
     total: f64,
@@ -63,7 +63,7 @@ impl Ticks {
         Self::read(&std::fs::read_to_string("/proc/stat")?)
     }
 
-    /// The first line: user, nice, system, idle and waiting for disks, then others.
+    /// Parses the first line: user, nice, system, idle and iowait, then others.
     fn read(stat: &str) -> Result<Self> {
         let line = stat.lines().next().context("the kernel tells no times")?;
         let ticks =

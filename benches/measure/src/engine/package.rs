@@ -1,6 +1,6 @@
 //! `cargo xtask bench python`: the same script under Kopf with uvloop and under our Python package.
 //!
-//! Measured like the engines (see `engine`), with the bars of the Python package.
+//! Measured like the engines (see `engine`), with the targets of the Python package.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::sheet::{Contest, Sheet};
 use super::subject::Subject;
 use super::{cases, machine, subject};
 
-/// What can be typed after `cargo xtask bench python`.
+/// The arguments of `cargo xtask bench python`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Up to 1000 objects and one round, for a first impression.
@@ -55,10 +55,10 @@ enum Measurement {
     Latency,
 }
 
-/// The most objects for handlers that work: Kopf takes 5 ms for each.
+/// The maximum number of objects for handlers that work: Kopf takes 5 ms for each.
 const WORKED_MAX: usize = 1000;
 
-/// Measures everything that was asked for.
+/// Runs the requested measurements.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if !arguments.no_build {
         subject::build_package()?;
@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut sheet = Sheet::open(Contest::Packages, arguments.samples.as_deref())?;
     let rounds = arguments.rounds.unwrap_or(if arguments.quick { 1 } else { 3 });
     for subject in subjects {
-        // Programs and their libraries are read from the disk, and scripts compiled, once.
+        // Loads programs and libraries from the disk, and compiles scripts, once.
         cases::burst(*subject, 100, "create", &mut Sheet::default())
             .with_context(|| format!("the first run of {}", subject.name()))?;
     }

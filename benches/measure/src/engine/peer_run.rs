@@ -1,8 +1,8 @@
-//! `cargo xtask bench peers`: the same job in Go, in Java, and by the least that a client can do.
+//! `cargo xtask bench peers`: the same task in Go, in Java, and by a minimal client.
 //!
 //! Measured like the engines (see `engine`): the same server, the same objects, interleaved rounds.
-//! Peers that this machine cannot build are left out. With `--book`, the table and the charts of the
-//! book are made of the samples.
+//! Peers that this machine cannot build are left out. With `--book`, the table and the charts of
+//! the book are generated from the samples.
 
 mod charts;
 mod page;
@@ -16,7 +16,7 @@ use super::sheet::{Contest, Row, Sheet};
 use super::subject::Subject;
 use super::{cases, machine, subject};
 
-/// What can be typed after `cargo xtask bench peers`.
+/// The arguments of `cargo xtask bench peers`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Only these operators.
@@ -57,7 +57,7 @@ enum Measurement {
     Limit,
 }
 
-/// Measures everything that was asked for.
+/// Runs the requested measurements.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut sheet = Sheet::open(Contest::Peers, arguments.samples.as_deref())?;
     if arguments.rounds > 0 {
@@ -83,7 +83,7 @@ impl Arguments {
                 #[expect(clippy::cast_precision_loss, reason = "binaries are small")]
                 sheet.add(Row::Binary, *subject, bytes as f64 / 1e6)?;
             }
-            // Programs and their libraries are read from the disk once.
+            // Loads programs and libraries from the disk once.
             cases::burst(*subject, 100, "create", &mut Sheet::default())
                 .with_context(|| format!("the first run of {}", subject.name()))?;
         }
@@ -103,7 +103,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Builds what is to be measured; says what cannot be built.
+    /// Builds the subjects; reports those that cannot be built.
     fn ready_subjects(&self) -> Result<Vec<Subject>> {
         if !self.no_build {
             subject::build()?;

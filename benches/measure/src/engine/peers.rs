@@ -1,4 +1,4 @@
-//! How the programs in `benches/peers` are built and started.
+//! Builds and starts the programs in `benches/peers`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,7 +10,7 @@ use super::subject::Subject;
 use crate::cluster::target;
 use crate::steps::{command_step, root};
 
-/// As many connections as the floor has for its writes.
+/// The number of connections for writes of the floor.
 const FLOOR_CONNECTIONS: &str = "16";
 
 /// The program that uses controller-runtime.
@@ -31,7 +31,7 @@ fn folder() -> PathBuf {
     target().join("bench-peers")
 }
 
-/// The folder of the sources of a peer.
+/// The source folder of a peer.
 fn sources(name: &str) -> PathBuf {
     root().join("benches").join("peers").join(name)
 }
@@ -63,12 +63,12 @@ pub(crate) fn build(subject: Subject) -> Result<()> {
     command_step(name, command)
 }
 
-/// How a peer is started; the server's address and the case are in its environment.
+/// The command of a peer; the server's address and the case are in its environment.
 pub(crate) fn command(subject: Subject, server: &Server) -> Command {
     match subject {
         Subject::Josdk => {
             let mut command = Command::new("java");
-            // Upgrades to WebSockets are refused, which would be tried again for 20 s.
+            // The server rejects WebSocket upgrades, which would be retried for 20 s.
             command.arg("-Dkubernetes.request.retry.backoffLimit=0");
             command.arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=error");
             command.arg("-jar").arg(josdk().join("peer.jar"));
@@ -88,7 +88,7 @@ pub(crate) fn command(subject: Subject, server: &Server) -> Command {
     }
 }
 
-/// Patches existing objects as fast as possible, and tells how many milliseconds that took.
+/// Patches existing objects as fast as possible, and returns the time in milliseconds.
 pub(crate) fn raw_patches(server: &Server, prefix: &str, count: usize) -> Result<f64> {
     use super::machine::{Side, on_cores_of};
     let mut command = Command::new(floor());

@@ -1,4 +1,4 @@
-//! What the kernel knows of a running process: its memory and its processor time.
+//! The kernel's data about a running process: its memory and its processor time.
 
 use std::path::PathBuf;
 use std::process::Child;
@@ -13,7 +13,7 @@ pub(crate) struct Memory {
     pub(crate) peak: f64,
 }
 
-/// A process that ends with this value.
+/// A process that is killed when this value is dropped.
 pub(crate) struct Process(pub(crate) Child);
 
 impl Process {
@@ -31,7 +31,7 @@ impl Process {
     pub(crate) fn cpu_micros(&self) -> Result<f64> {
         let mut nanos = 0;
         for task in std::fs::read_dir(self.folder().join("task"))? {
-            // A thread may end while we look.
+            // A thread may end in the meantime.
             let Ok(text) = std::fs::read_to_string(task?.path().join("schedstat")) else {
                 continue;
             };
@@ -41,7 +41,7 @@ impl Process {
         Ok(threads.max(self.coarse_micros()?))
     }
 
-    /// The same in the kernel's ticks, but with threads that have ended, as those of Java do.
+    /// The same in kernel ticks, but including threads that have ended, as needed for Java.
     fn coarse_micros(&self) -> Result<f64> {
         const TICK_MICROS: f64 = 10_000.0;
         let stat = std::fs::read_to_string(self.folder().join("stat"))?;
@@ -54,7 +54,7 @@ impl Process {
         Ok((ticks(11)? + ticks(12)?) * TICK_MICROS)
     }
 
-    /// Waits until the process does nothing any more, and returns its processor time.
+    /// Waits until the process is idle, and returns its processor time.
     pub(crate) fn settle(&self) -> Result<f64> {
         const STEP: Duration = Duration::from_millis(150);
         const IDLE_MICROS: f64 = 1500.0;
@@ -80,7 +80,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Nothing can be done about a process that is gone already.
+        // Ignored: the process may be gone already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,4 @@
-//! The server side of a run: a `bench-server` process that makes objects and takes times.
+//! The server side of a run: a `bench-server` process that creates objects and measures times.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -21,13 +21,13 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server of the usual kind.
+    /// Starts a default server.
     pub(crate) fn start(subject: Subject) -> Result<Self> {
         Self::start_as(subject, None)
     }
 
-    /// Starts a server with an option: `--status` gives the resource a status subresource,
-    /// `--slow` makes writes take as long as where the storage is a disk.
+    /// Starts a server with an option: `--status` gives the resource a status subresource, `--slow`
+    /// delays writes as a disk would.
     pub(crate) fn start_as(subject: Subject, option: Option<&str>) -> Result<Self> {
         Self::start_in("release", subject, option)
     }
@@ -40,10 +40,10 @@ impl Server {
         command.arg(&kubeconfig).arg(subject.mark());
         command.args(option);
         command
-            // Clearing huge pages took up to a fifth of the server's time, at a moment that no
-            // other run shares.
+            // Clearing huge pages took up to a fifth of the server's time, at a different moment in
+            // each run.
             .env("MIMALLOC_ALLOW_THP", "0")
-            // What it has from the system at the start is for later.
+            // Memory allocated at the start is kept for later.
             .env("MIMALLOC_PURGE_DELAY", "-1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
@@ -56,7 +56,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Sends one command and returns its answer.
+    /// Sends one command and returns the response.
     pub(crate) fn ask(&mut self, command: &str) -> Result<Value> {
         writeln!(self.input, "{command}")?;
         self.input.flush()?;

@@ -1,4 +1,4 @@
-//! The samples of all runs, and what is made of them: medians, spreads, ratios, verdicts.
+//! The samples of all runs, and the results: medians, spreads, ratios, verdicts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ pub(crate) enum Row {
     SlowBurst(String, usize),
     Cold(usize),
     BurstCpu(String, usize),
-    /// The processor time beyond what the handler itself takes.
+    /// The processor time without that of the handler itself.
     Overhead(usize),
     ColdCpu(usize),
     Noop,
@@ -37,15 +37,15 @@ pub(crate) enum Row {
     Binary,
     Writes(String, bool),
     Making(usize),
-    /// Bare patches of existing objects: what the server can do.
+    /// Plain patches of existing objects: the limit of the server.
     RawPatches(usize),
 }
 
-/// What a row must show for us.
+/// The target of a row.
 enum Bar {
-    /// So many times less than Kopf (the faster of both), and not more than kube-rs.
+    /// This factor less than Kopf (the faster of both), and not more than kube-rs.
     Times(f64),
-    /// So many times less than Kopf.
+    /// This factor less than Kopf.
     TimesKopf(f64),
     /// Not more than kube-rs.
     NotWorse,
@@ -53,22 +53,22 @@ enum Bar {
     AtMost(f64),
     /// At most this much more than another row.
     Above(Row, f64),
-    /// As few writes as possible, and never more than Kopf.
+    /// The minimum number of writes, and never more than Kopf.
     Floor(f64),
-    /// So many times less than kube-rs.
+    /// This factor less than kube-rs.
     LessThanController(f64),
     None,
 }
 
-/// Who is compared with whom.
+/// The compared groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Contest {
-    /// Operators that do the same job.
+    /// Operators for the same task.
     #[default]
     Engines,
     /// The same script in Python.
     Packages,
-    /// Operators in other languages that do the same job.
+    /// Operators in other languages for the same task.
     Peers,
 }
 
@@ -175,7 +175,7 @@ impl Row {
 }
 
 impl Row {
-    /// What our Python package must show.
+    /// The targets of our Python package.
     fn bar_in_python(&self) -> Bar {
         match self {
             Self::Burst(case, _) | Self::BurstCpu(case, _) if case == "create" => {
@@ -189,7 +189,7 @@ impl Row {
     }
 }
 
-/// The fewest writes per object of a case, as derived in the performance study.
+/// The minimum number of writes per object of a case, as derived in the performance study.
 fn floor(case: &str, has_status: bool) -> f64 {
     match (case, has_status) {
         ("silent" | "delete/deletion", _) | ("create" | "two" | "update/update", false) => 1.0,
@@ -200,7 +200,7 @@ fn floor(case: &str, has_status: bool) -> f64 {
 }
 
 impl Sheet {
-    /// A sheet that is empty, or has the samples of a file and adds to it.
+    /// Opens a sheet that is empty, or has the samples of a file and adds to it.
     pub(crate) fn open(contest: Contest, path: Option<&Path>) -> Result<Self> {
         let mut sheet = Self { contest, ..Self::default() };
         let Some(path) = path else { return Ok(sheet) };
@@ -239,7 +239,7 @@ impl Sheet {
         self.samples.keys()
     }
 
-    /// The better of both Kopfs.
+    /// The better of both Kopf variants.
     fn kopf(&self, row: &Row) -> Option<f64> {
         let both = [Subject::Kopf, Subject::Uvloop].map(|subject| self.median(row, subject));
         both.into_iter().flatten().min_by(f64::total_cmp)
@@ -341,7 +341,7 @@ impl Sheet {
         }
     }
 
-    /// One line: how many bars are met, and the ratios that matter most.
+    /// One line: how many targets are met, and the most important ratios.
     pub(crate) fn summary(&self) -> String {
         let verdicts: Vec<bool> =
             self.samples.keys().filter_map(|row| self.verdict(row).1).collect();
@@ -376,7 +376,7 @@ impl Sheet {
     }
 }
 
-/// Three digits that matter.
+/// Three significant digits.
 pub(crate) fn short(value: f64) -> String {
     match value.abs() {
         large if large >= 100.0 => format!("{value:.0}"),

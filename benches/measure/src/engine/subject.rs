@@ -1,4 +1,4 @@
-//! Whom we measure: how to build, install and start each of the operators.
+//! The measured operators: how to build, install and start each of them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,39 +16,39 @@ use crate::steps::{command_step, root};
 
 const KOPF: &str = "kopf==1.45.2";
 
-/// What our package needs, as in `pyproject.toml`.
+/// The dependencies of our package, as in `pyproject.toml`.
 const NEEDED: [&str; 5] = ["aiohttp", "click", "iso8601", "jsonpatch", "pyyaml"];
 
-/// One of the operators that do the same job.
+/// One of the operators for the same task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum Subject {
     /// This engine.
     Ours,
     /// A `Controller` of kube-rs.
     Controller,
-    /// Kopf of PyPI.
+    /// Kopf from PyPI.
     Kopf,
-    /// The same on uvloop.
+    /// Kopf on uvloop.
     Uvloop,
     /// Our Python package.
     Python,
     /// Go's controller-runtime with one worker, which is its default.
     Go,
-    /// The same with 16 workers.
+    /// Go's controller-runtime with 16 workers.
     GoWorkers,
     /// Java's operator SDK.
     Josdk,
-    /// The least that a client can do, in C: no parser, no state.
+    /// A minimal client in C: no parser, no state.
     Floor,
 }
 
 impl Subject {
-    /// Who is compared with this engine.
+    /// The subjects compared with this engine.
     pub(crate) const ENGINES: [Self; 4] = [Self::Ours, Self::Controller, Self::Kopf, Self::Uvloop];
-    /// Who runs the same script.
+    /// The subjects that run the same script.
     pub(crate) const PACKAGES: [Self; 2] = [Self::Python, Self::Uvloop];
 
-    /// Who else does the same job.
+    /// The other subjects for the same task.
     pub(crate) const PEERS: [Self; 6] =
         [Self::Ours, Self::Controller, Self::Go, Self::GoWorkers, Self::Josdk, Self::Floor];
 
@@ -70,7 +70,7 @@ impl Subject {
         matches!(self, Self::Kopf | Self::Uvloop)
     }
 
-    /// The text in a patch by which an object is known to be handled.
+    /// The text in a patch that marks an object as handled.
     pub(crate) fn mark(self) -> &'static str {
         match self {
             Self::Controller | Self::Go | Self::GoWorkers | Self::Josdk => "\"ok\":true",
@@ -78,7 +78,7 @@ impl Subject {
         }
     }
 
-    /// The file whose size counts, where it is one file.
+    /// The file whose size is measured, if it is a single file.
     pub(crate) fn binary(self) -> Option<PathBuf> {
         let file = match self {
             Self::Ours => "release/bench-operator",
@@ -90,7 +90,7 @@ impl Subject {
         Some(target().join(file))
     }
 
-    /// Builds or installs what is needed.
+    /// Builds or installs the subject.
     pub(crate) fn prepare(self) -> Result<()> {
         match self {
             Self::Ours | Self::Controller => Ok(()),
@@ -122,7 +122,7 @@ impl Subject {
             command.arg(root().join("benches/kopf_operator.py"));
         }
         command.env("KUBECONFIG", &server.kubeconfig).env("CASE", case);
-        // Compiled files are kept next to the sources otherwise, or not at all.
+        // Otherwise, compiled files are kept next to the sources, or not at all.
         command.env_remove("PYTHONDONTWRITEBYTECODE");
         command.env("PYTHONPYCACHEPREFIX", target().join("bench-pycache"));
         command.stdout(Stdio::null());
@@ -132,9 +132,9 @@ impl Subject {
     }
 }
 
-/// Builds the programs that are ours to build.
+/// Builds our own programs.
 pub(crate) fn build() -> Result<()> {
-    // One after the other: features that one of them asks for would change the other.
+    // One after the other: the features of one of them would change the other.
     for package in ["benches", "bench-operator"] {
         let mut build = Command::new("cargo");
         build.args(["build", "--quiet", "--release", "-p", package]).current_dir(root());
@@ -143,7 +143,8 @@ pub(crate) fn build() -> Result<()> {
     Ok(())
 }
 
-/// Builds the server, and puts our package with its native module where only measurements use it.
+/// Builds the server, and copies our package with its native module to a folder for measurements
+/// only.
 pub(crate) fn build_package() -> Result<()> {
     let built: [&[&str]; 2] = [&["-p", "benches", "--bin", "bench-server"], &["-p", "kopf-python"]];
     for what in built {
@@ -165,7 +166,7 @@ pub(crate) fn build_package() -> Result<()> {
     Ok(())
 }
 
-/// Where the measured package is.
+/// The folder of the measured package.
 fn package() -> PathBuf {
     target().join("bench-python")
 }

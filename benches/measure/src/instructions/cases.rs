@@ -1,4 +1,4 @@
-//! What is counted: five jobs of the engine, three requests of the embedded server.
+//! The counted cases: five of the engine, three requests of the embedded server.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use super::valgrind::{Tool, Watched};
 use crate::engine::server::Server;
 use crate::engine::subject::Subject;
 
-/// Objects of the smaller run, and of those that only differ in what happens afterwards.
+/// Objects of the smaller run, and of runs that differ only in what happens afterwards.
 const FEW: usize = 200;
 /// Objects of the larger run.
 const MANY: usize = 1200;
@@ -23,11 +23,11 @@ pub(super) struct Case {
 }
 
 enum Job {
-    /// Objects that are made while the operator of this case watches.
+    /// Objects created while the operator of this case watches.
     Burst(&'static str),
-    /// Objects that were there before the operator.
+    /// Objects that exist before the operator starts.
     Cold,
-    /// Changes of handled objects: the operator's case, the command of the server, and how often.
+    /// Changes of handled objects: the operator's case, the server's command, and how often.
     Changes(&'static str, &'static str, usize),
     /// Requests to the embedded server.
     Requests(&'static str),
@@ -53,12 +53,12 @@ impl Case {
         Self { name: "server: apply", job: Job::Requests("apply") },
     ];
 
-    /// Valgrind does not know the allocator of the server.
+    /// Valgrind does not support the allocator of the server.
     pub(super) fn counts_allocations(&self) -> bool {
         !matches!(self.job, Job::Requests(_))
     }
 
-    /// Counts per object, event or request.
+    /// The count per object, event or request.
     pub(super) fn count(&self, tool: Tool) -> Result<f64> {
         let burst = |case, objects| Run { case, objects, is_cold: false, changes: None };
         let (few, many, more) = match &self.job {

@@ -10,9 +10,9 @@ use super::PROFILE;
 use super::valgrind::Tool;
 use crate::steps::root;
 
-/// How much a count may differ, in percent. Threads meet in another order in every run.
+/// The tolerated difference in percent. Threads are scheduled differently in every run.
 const TOLERANCE: f64 = 3.0;
-/// The same for allocations, in allocations: they are few.
+/// The tolerated difference of allocations: absolute, since there are few.
 const TOLERANCE_ALLOCATIONS: f64 = 1.5;
 
 /// The file.
@@ -23,7 +23,7 @@ pub(super) struct Ledger {
     rows: BTreeMap<String, BTreeMap<String, f64>>,
 }
 
-/// How a count relates to the committed one.
+/// The result of comparing a count with the committed one.
 #[derive(Debug, PartialEq)]
 pub(super) enum Verdict {
     New,

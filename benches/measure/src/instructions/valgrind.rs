@@ -1,4 +1,4 @@
-//! Running a program under valgrind, and reading what it counted.
+//! Runs a program under valgrind, and reads the counts.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -33,7 +33,7 @@ impl Tool {
         }
     }
 
-    /// The number in what valgrind says at the end.
+    /// The number in valgrind's final output.
     pub(super) fn read(self, log: &str) -> Result<f64> {
         let (before, after) = match self {
             // ==1== Collected : 123456
@@ -74,7 +74,7 @@ impl Watched {
         Ok(Self { process: Process(child), tool, log })
     }
 
-    /// Asks the program to end, and tells what was counted.
+    /// Asks the program to end, and returns the count.
     pub(super) fn stop(mut self) -> Result<f64> {
         let id = self.process.0.id().to_string();
         let asked = Command::new("kill").args(["-TERM", &id]).status()?;
@@ -82,7 +82,7 @@ impl Watched {
         self.wait()
     }
 
-    /// Waits for the end, and tells what was counted.
+    /// Waits for the end, and returns the count.
     pub(super) fn wait(&mut self) -> Result<f64> {
         let status = self.process.0.wait()?;
         let log = std::fs::read_to_string(&self.log)?;

@@ -1,4 +1,4 @@
-//! What the benchmark sends: small objects of a built-in and of a custom kind.
+//! The requests of the benchmark: small objects of a built-in and of a custom kind.
 
 use bytes::Bytes;
 use serde_json::{Value, json};

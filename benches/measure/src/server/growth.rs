@@ -1,7 +1,7 @@
-//! Memory per object, and whether a request costs the same among many objects as among few.
+//! Memory per object, and whether the cost of a request depends on the number of objects.
 //!
-//! Costs are processor time of the server, since that is what a growing world could make worse;
-//! a share of two cores that the load generator takes does not count.
+//! Costs are processor time of the server, which a growing number of objects could increase; the
+//! share of the load generator does not count.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ use crate::http::{Client, Request};
 use crate::load::{send, throughput};
 use crate::table::{Table, Target};
 
-/// Where objects pile up.
+/// The namespace in which objects accumulate.
 const CROWD: &str = "crowd";
-/// Where the measured requests go, so that they are the same at every size.
+/// The namespace of the measured requests, so that they are the same at every size.
 const PROBE: &str = "probe";
 
-/// How many objects exist at each stop.
+/// The number of objects at each stage.
 const FEW: usize = 100;
 const SOME: usize = 10_000;
 const MANY: usize = 100_000;
 
-/// How long the server may deal with the past before it is measured again.
+/// How long the server may finish earlier work before it is measured again.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Processor time per request, in microseconds.
@@ -49,7 +49,7 @@ pub(super) async fn measure(
         send(&mut client, &post("/api/v1/namespaces", &object)).await?;
     }
     let probes = if arguments.quick { 1000 } else { 3000 };
-    // Warms caches and allocators up with as many requests as the first measurement makes.
+    // Warms up caches and allocators with as many requests as the first measurement makes.
     costs(subject, probes, 0).await?;
     let empty = resident_bytes(subject.id())?;
     fill(subject, 0, FEW).await?;
@@ -85,7 +85,7 @@ async fn fill(subject: &Subject, from: usize, to: usize) -> Result<()> {
     Ok(())
 }
 
-/// Makes `probes` new objects, then reads and changes them.
+/// Creates `probes` new objects, then reads and changes them.
 async fn costs(subject: &Subject, probes: usize, series: usize) -> Result<Costs> {
     let offset = series * probes;
     let path = |index: usize| format!("{}/object-{}", config_maps(PROBE), offset + index);
@@ -109,7 +109,7 @@ async fn cost(
     requests: usize,
     request: impl Fn(usize) -> Request,
 ) -> Result<f64> {
-    // What the requests before have left to the controllers is theirs.
+    // Lets the controllers finish the work caused by earlier requests.
     tokio::time::sleep(PAUSE).await;
     let before = processor_time(subject.id())?;
     throughput(&subject.endpoint, 4, requests, request).await?;

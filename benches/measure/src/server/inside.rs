@@ -1,4 +1,4 @@
-//! The server inside of a process: starting cold, listening, forking.
+//! The server in a process: cold start, listening, forking.
 //!
 //! A start is cold only in a new process, so this program starts itself once per sample.
 
@@ -16,12 +16,12 @@ use crate::table::{Table, Target};
 
 /// How many processes are started per round.
 const STARTS: usize = 5;
-/// How many objects the forked world has.
+/// The number of objects in the forked server.
 const OBJECTS: usize = 10_000;
 /// How many forks are timed.
 const FORKS: usize = 51;
 
-/// Starts the program several times and adds what it measured.
+/// Starts the program several times and adds its measurements.
 pub(super) fn measure(table: &mut Table) -> Result<()> {
     for _ in 0..STARTS {
         let output = Command::new(std::env::current_exe()?)

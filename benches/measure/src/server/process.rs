@@ -1,4 +1,4 @@
-//! What the kernel knows about a process: its memory and the processor time it used.
+//! The kernel's data about a process: its memory and its processor time.
 
 use std::time::Duration;
 

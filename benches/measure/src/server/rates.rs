@@ -1,4 +1,4 @@
-//! What a server does per second, measured through its network door.
+//! The throughput of a server, measured over the network.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::kubeconfig::Endpoint;
 use crate::load::{Pace, fan_out, latencies, send, throughput};
 use crate::table::{Table, Target};
 
-/// What the rows need namespaces for.
+/// The namespaces of the rows.
 const PURPOSES: [&str; 5] = ["one", "many", "applied", "followed", "paced"];
 
 fn namespace(purpose: &str, round: usize) -> String {
@@ -129,7 +129,7 @@ async fn watches(
     Ok(())
 }
 
-/// The version from which watches see nothing but what is written from now on.
+/// The version from which watches see only new writes.
 async fn present_version(endpoint: &Endpoint) -> Result<String> {
     let mut client = Client::new(endpoint.clone())?;
     let answer = client.send(&Request::get("/api/v1/configmaps?limit=1")).await?;
@@ -145,7 +145,7 @@ async fn prepare(endpoint: &Endpoint, round: usize) -> Result<()> {
         let object = json!({"metadata": {"name": name}});
         send(&mut client, &post("/api/v1/namespaces", &object)).await?;
     }
-    // A former run that was interrupted may have left it, and may be taking it away right now.
+    // An interrupted earlier run may have left it, and it may be being deleted right now.
     let definition = post(bodies::DEFINITIONS, &bodies::definition());
     for _ in 0..ATTEMPTS_MAX {
         if client.send(&definition).await?.status < 300 {
@@ -167,7 +167,7 @@ async fn prepare(endpoint: &Endpoint, round: usize) -> Result<()> {
 const ATTEMPTS_MAX: usize = 100;
 const ATTEMPT_DELAY: Duration = Duration::from_millis(50);
 
-/// Removes what a round has made.
+/// Removes the objects of a round.
 pub(super) async fn clean(endpoint: &Endpoint, round: usize) -> Result<()> {
     let mut client = Client::new(endpoint.clone())?;
     for purpose in PURPOSES {

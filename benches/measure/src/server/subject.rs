@@ -1,7 +1,7 @@
-//! A server of ours in a process of its own, as `kopf cluster` runs it.
+//! Our server in a separate process, as `kopf cluster` runs it.
 //!
-//! This program starts itself, so that one optimised build is enough: the same library on the
-//! same kind of runtime. `--kubeconfig` measures `kopf cluster` itself, or any other server.
+//! This program starts itself, so that one optimised build is enough: the same library on the same
+//! kind of runtime. `--kubeconfig` measures `kopf cluster` itself, or any other server.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -20,7 +20,7 @@ pub(super) struct Subject {
     process: Child,
     folder: PathBuf,
     pub(super) endpoint: Endpoint,
-    /// From starting the program to a kubeconfig that works.
+    /// The time from starting the program to a usable kubeconfig.
     pub(super) start: Duration,
 }
 
@@ -39,7 +39,7 @@ impl Subject {
             .context("could not start the server")?;
         while !kubeconfig.exists() {
             if started.elapsed() > START_TIMEOUT || process.try_wait()?.is_some() {
-                // Nothing can be done about a process that is gone already.
+                // Ignored: the process may be gone already.
                 let _ = process.kill();
                 anyhow::bail!("the server wrote no kubeconfig");
             }
@@ -59,14 +59,14 @@ impl Subject {
 
 impl Drop for Subject {
     fn drop(&mut self) {
-        // Nothing can be done about a process that is gone already.
+        // Ignored: the process may be gone already.
         let _ = self.process.kill();
         let _ = self.process.wait();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-/// What can be typed after `cargo xtask bench serve`.
+/// The arguments of `cargo xtask bench serve`.
 #[derive(clap::Args)]
 pub(crate) struct ServeArguments {
     /// Where to write the kubeconfig.

@@ -1,4 +1,4 @@
-//! Tables decide by the median and say what was missed.
+//! Tests that tables use the median and report missed targets.
 
 use super::{Table, Target};
 

@@ -1,4 +1,4 @@
-//! Laying a configuration over an object without owning any of it, as mutating policies do.
+//! Merges a configuration into an object without taking ownership, as mutating policies do.
 
 use serde_json::Value;
 
@@ -6,9 +6,10 @@ use super::listed;
 use super::typed::{self, Relation, Shape, TypeRef, merge::merge};
 use crate::schema::Schema;
 
-/// The object with the configuration laid over it; the error says why that cannot be done.
+/// Returns the object merged with the configuration, or the reason why they cannot be merged.
 ///
-/// What is owned as a whole may not be stated: it would take away what is not stated of it.
+/// The configuration must not set atomic values: that would remove the parts that it does not
+/// mention.
 pub fn overlay(schema: Option<&Schema>, object: &Value, config: &Value) -> Result<Value, String> {
     let of = TypeRef::root(schema);
     let problems = typed::check(config, of, false);

@@ -1,7 +1,7 @@
 //! A set of field paths, kept as a trie.
 //!
-//! Owns set algebra and the `FieldsV1` encoding. Which paths an object has is the matter of
-//! `typed`; who owns them is the matter of `managers`.
+//! Responsible for set algebra and the `FieldsV1` encoding. `typed` decides which paths an object
+//! has; `managers` knows who owns them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -57,12 +57,12 @@ impl FieldSet {
         self.nodes.entry(element).or_default().is_member = true;
     }
 
-    /// The set of what is below a step, made when absent.
+    /// Returns the set below a step; creates it if absent.
     pub(crate) fn child(&mut self, element: PathElement) -> &mut Self {
         &mut self.nodes.entry(element).or_default().below
     }
 
-    /// Whether nothing was ever added.
+    /// Whether nothing has been added.
     pub(crate) fn is_untouched(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -104,12 +104,12 @@ impl FieldSet {
         }
     }
 
-    /// What is below a step, if anything is.
+    /// Returns the set below a step, if there is one.
     pub(crate) fn below(&self, element: &PathElement) -> Option<&Self> {
         self.nodes.get(element).map(|node| &node.below).filter(|below| !below.is_empty())
     }
 
-    /// The steps from the root, with what is below them.
+    /// Iterates over the steps from the root, with the sets below them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&PathElement, &Self)> {
         self.nodes.iter().map(|(element, node)| (element, &node.below))
     }
@@ -123,7 +123,7 @@ impl FieldSet {
         }
     }
 
-    /// Adds all paths of `other`, which nobody needs any more.
+    /// Adds all paths of `other`, consuming it.
     pub(crate) fn absorb(&mut self, other: Self) {
         if self.is_untouched() {
             *self = other;
@@ -136,7 +136,7 @@ impl FieldSet {
 
     /// Removes all paths of `other`.
     pub(crate) fn subtract(&mut self, other: &Self) {
-        // Most sets that something is taken from are the smaller ones.
+        // The set that is subtracted from is usually the smaller one.
         self.nodes.retain(|element, node| {
             let Some(other) = other.nodes.get(element) else { return true };
             node.is_member &= !other.is_member;
@@ -161,8 +161,7 @@ impl FieldSet {
         self.may_meet(text) && self.does_meet(text)
     }
 
-    /// Whether the steps of any path are in a text, wherever that is; a search takes less time
-    /// than reading.
+    /// Whether the steps of any path occur anywhere in the text. A search is faster than parsing.
     fn may_meet(&self, text: &[u8]) -> bool {
         let mut spelled = Vec::new();
         self.nodes.iter().any(|(element, node)| {
@@ -252,14 +251,14 @@ impl FieldSet {
         Self { nodes }
     }
 
-    /// All paths in the spelling of conflict texts, in order.
+    /// All paths, in order and in the notation of conflict messages.
     pub(crate) fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.collect_paths(&mut String::new(), &mut paths);
         paths
     }
 
-    /// Upstream lists the members of a level before anything that is deeper.
+    /// Upstream lists the members of a level before deeper ones.
     fn collect_paths(&self, prefix: &mut String, paths: &mut Vec<String>) {
         let members = self.nodes.iter().filter(|(_, node)| node.is_member);
         paths.extend(members.map(|(element, _)| format!("{prefix}{element}")));
@@ -323,7 +322,7 @@ impl FieldSet {
     }
 }
 
-/// How a step that is a member says so, if anything else is below it.
+/// How a member that has other paths below it is encoded.
 pub(crate) const MEMBER: &[u8] = b"\".\":{}";
 
 /// What is below a step.

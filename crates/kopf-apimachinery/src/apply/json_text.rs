@@ -1,8 +1,8 @@
-//! Reads JSON that this server wrote, without making trees of it.
+//! Reads JSON that this server wrote, without building trees.
 //!
-//! Managed fields are kept as text, and most writes want to know one thing about a few of their
-//! keys. Expects what the encoder writes: no white space, every bracket closed. Other text is
-//! never read beyond its end, but what comes out of it means nothing.
+//! Managed fields are kept as text, and most writes only need to know about a few of their keys.
+//! Expects the encoder's output: no white space and balanced brackets. Other text never causes a
+//! read past its end, but gives meaningless results.
 
 use std::borrow::Cow;
 
@@ -11,13 +11,13 @@ use serde_json::{Map, Value};
 /// One field of an object: the name as it is spelled between the quotes, and the value.
 pub(crate) type RawField<'a> = (&'a [u8], &'a [u8]);
 
-/// The fields of an object; none of anything else.
+/// The fields of an object; empty for any other value.
 pub fn fields(text: &[u8]) -> impl Iterator<Item = RawField<'_>> {
     let mut rest = text.strip_prefix(b"{").unwrap_or_default();
     std::iter::from_fn(move || next_field(&mut rest))
 }
 
-/// Cuts off the next field of an object whose `{` was cut off before; none at its end.
+/// Takes the next field of an object whose `{` has already been removed; `None` at the end.
 pub(crate) fn next_field<'a>(rest: &mut &'a [u8]) -> Option<RawField<'a>> {
     let text = rest.strip_prefix(b",").unwrap_or(rest);
     let (name, after) = text.split_at_checked(string_length(text))?;
@@ -26,7 +26,7 @@ pub(crate) fn next_field<'a>(rest: &mut &'a [u8]) -> Option<RawField<'a>> {
     Some((name.get(1..name.len().checked_sub(1)?)?, value))
 }
 
-/// The items of a list; none of anything else.
+/// The items of a list; empty for any other value.
 fn items(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text.strip_prefix(b"[").unwrap_or_default();
     std::iter::from_fn(move || {
@@ -40,12 +40,12 @@ fn items(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The string that a text is, if it is one.
+/// The string that a text encodes, if it encodes one.
 pub fn string(text: &[u8]) -> Option<Cow<'_, str>> {
     unescaped(text.strip_prefix(b"\"")?.strip_suffix(b"\"")?)
 }
 
-/// A name as it is between the quotes, without its escapes.
+/// Decodes a name as it is written between its quotes.
 pub(crate) fn unescaped(name: &[u8]) -> Option<Cow<'_, str>> {
     if !name.contains(&b'\\') {
         return std::str::from_utf8(name).ok().map(Cow::Borrowed);
@@ -53,7 +53,7 @@ pub(crate) fn unescaped(name: &[u8]) -> Option<Cow<'_, str>> {
     serde_json::from_slice(&[b"\"", name, b"\""].concat()).ok().map(Cow::Owned)
 }
 
-/// The tree of a text, however deep; the general decoder has a limit.
+/// Parses a text of any depth; the general decoder has a depth limit.
 pub fn tree(text: &[u8]) -> Value {
     match text.first() {
         Some(b'{') => {
@@ -65,7 +65,7 @@ pub fn tree(text: &[u8]) -> Value {
     }
 }
 
-/// How long the string is with which a text begins, quotes included; 0 if there is none.
+/// The length of the string at the start of a text, including its quotes; 0 if there is none.
 fn string_length(text: &[u8]) -> usize {
     let Some(mut rest) = text.strip_prefix(b"\"") else { return 0 };
     while let Some(place) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
@@ -78,7 +78,7 @@ fn string_length(text: &[u8]) -> usize {
     text.len() - rest.len()
 }
 
-/// The value with which a text begins, and what follows it.
+/// Splits a text into the value at its start and the rest.
 fn split_value(text: &[u8]) -> (&[u8], &[u8]) {
     let mut depth = 0_usize;
     let mut index = 0;

@@ -1,9 +1,10 @@
-//! The annotation in which `kubectl apply` notes what it applied, for `kubectl apply --server-side`.
+//! The annotation in which `kubectl apply` records what it applied, for `kubectl apply
+//! --server-side`.
 //!
-//! Owns how an object moves from the one to the other: whatever still has the value that the note
-//! says was put there by the same person, so that kubectl may take it over without force. Then the
-//! note follows what is applied, so that the client-side way stays open. Pure; only the field
-//! manager `kubectl` is meant, others never see any of it.
+//! Moves an object from client-side to server-side apply. Fields that still have the value recorded
+//! in the annotation were set by the same user, so kubectl may take them over without force. The
+//! annotation is then updated to what is applied, so that client-side apply still works afterwards.
+//! Pure; applies only to the field manager `kubectl`.
 
 use serde_json::{Map, Value};
 
@@ -15,10 +16,10 @@ use super::typed::{self, TypeRef};
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The field manager of `kubectl apply --server-side`, unless told otherwise.
+/// The default field manager of `kubectl apply --server-side`.
 const KUBECTL: &str = "kubectl";
 
-/// How large annotations may be altogether; a note that does not fit is dropped.
+/// The maximum total size of annotations; an annotation that does not fit is dropped.
 const ANNOTATIONS_BYTES_MAX: usize = 256 << 10;
 
 /// The fields of `live` that this applier may take from others without force.
@@ -41,7 +42,7 @@ pub(super) fn claimed(manager: &Manager<'_>, of: TypeRef<'_>, live: &Value) -> F
     claimed
 }
 
-/// Brings the note in `object` up to date with what was applied, if there is one.
+/// Updates the annotation of `object` to what was applied, if it has one.
 pub(super) fn renew(manager: &Manager<'_>, applied: &Value, object: &mut Value) {
     let Some(metadata) = object.get_mut("metadata") else { return };
     if manager.name != KUBECTL || noted(metadata).is_none() {
@@ -56,12 +57,12 @@ pub(super) fn renew(manager: &Manager<'_>, applied: &Value, object: &mut Value) 
     }
 }
 
-/// The note in the metadata of an object.
+/// The annotation in the metadata of an object.
 fn noted(metadata: &Value) -> Option<&str> {
     metadata.get("annotations")?.get(ANNOTATION)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// The note about a configuration: sorted, escaped as Go does it, on a line of its own.
+/// The annotation's value for a configuration: sorted, escaped as Go does, on a line of its own.
 fn spell(applied: &Value) -> String {
     let mut config = applied.clone();
     let annotations = config.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
@@ -70,7 +71,7 @@ fn spell(applied: &Value) -> String {
     }
     config.sort_all_objects();
     let mut text = config.to_string();
-    // Outside of strings there are none of these.
+    // These characters occur only in strings.
     for (character, escape) in [
         ('<', "\\u003c"),
         ('>', "\\u003e"),

@@ -1,7 +1,7 @@
-//! `metadata.managedFields` as text, apart from the object that it belongs to.
+//! `metadata.managedFields` as text, kept apart from its object.
 //!
-//! It is often larger than all the rest of an object, and most writes change little of it. So it
-//! travels beside the tree, and becomes a part of it only for those who want to see it there.
+//! It is often larger than the rest of the object, and most writes change little of it. It is
+//! therefore kept next to the tree and added to the tree only for readers that need it there.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -20,20 +20,21 @@ const KEY: &str = "managedFields";
 pub struct ManagedFields(Bytes);
 
 impl ManagedFields {
-    /// Text that this server wrote.
+    /// Wraps text that this server wrote.
     pub(crate) fn from_text(text: Bytes) -> Self {
         Self(text)
     }
 
-    /// Cuts the field out of an object.
+    /// Removes the field from an object.
     pub fn take_from(object: &mut Value) -> Self {
         let taken = take_tree(object);
         Self(taken.map_or_else(Bytes::new, |tree| encoding::encode(&tree).0))
     }
 
-    /// Cuts the field out of an object into which it was put, and which others had since then.
+    /// Removes the field from an object into which it was put earlier and which others may have
+    /// changed.
     ///
-    /// Refuses what would not be understood when it is read again.
+    /// Rejects content that could not be decoded later.
     pub fn retake_from(&self, object: &mut Value) -> Result<Self, Malformed> {
         let Some(tree) = take_tree(object) else { return Ok(Self::default()) };
         if encoding::encode(&tree).0 == self.0 {
@@ -51,7 +52,7 @@ impl ManagedFields {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no managed fields.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -61,7 +62,7 @@ impl ManagedFields {
         &self.0
     }
 
-    /// Whether nothing but the times of entries differs.
+    /// Whether the two differ only in the times of their entries.
     pub fn is_same_but_times(&self, other: &Self) -> bool {
         self == other
             || match (Managers::decode_stored(self), Managers::decode_stored(other)) {
@@ -75,7 +76,7 @@ impl ManagedFields {
     }
 }
 
-/// Cuts the field out of an object, as the tree that a client sent.
+/// Removes the field from an object and returns it as the tree that the client sent.
 pub(super) fn take_tree(object: &mut Value) -> Option<Value> {
     remove_rare(metadata_of(object)?, KEY)
 }

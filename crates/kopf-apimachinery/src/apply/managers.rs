@@ -1,7 +1,7 @@
 //! Who owns which fields of an object: the decoded form of `metadata.managedFields`.
 //!
-//! Owns decoding, encoding with its order, and the limit on old updaters. What ownership means
-//! for a write is the matter of `ownership`.
+//! Responsible for decoding, ordered encoding, and the limit on old updaters. `ownership` decides
+//! what ownership means for a write.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,9 +20,9 @@ const UPDATERS_MAX: usize = 10;
 /// The name under which the oldest updaters are merged.
 const OLD_UPDATERS: &str = "ancient-changes";
 
-/// What tells one entry from another.
+/// Identifies an entry.
 ///
-/// Appliers are the same across versions, so their version is not part of it.
+/// Appliers are the same across versions, so their version is not included.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ManagerId {
     pub name: String,
@@ -46,40 +46,40 @@ pub(crate) struct Managers<'a> {
     pub entries: BTreeMap<ManagerId, Ownership<'a>>,
 }
 
-/// Why sent managed fields are refused.
+/// Why managed fields sent by a client are rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// They are something else.
+    /// The value is not a list.
     #[error("managed fields must be a list")]
     NoList,
-    /// An entry that neither applies nor updates.
+    /// The operation is neither Apply nor Update.
     #[error("operation must be `Apply` or `Update`")]
     Operation,
-    /// An entry of no version.
+    /// The entry has no version.
     #[error("apiVersion must not be empty")]
     NoApiVersion,
-    /// An entry whose fields have no type.
+    /// The fields have no type.
     #[error("missing fieldsType in managed fields entry {0}")]
     NoFieldsType(usize),
-    /// An entry whose fields have a strange type.
+    /// The fields have an unknown type.
     #[error("invalid fieldsType {fields_type:?} in managed fields entry {index}")]
     FieldsType {
-        /// What it says.
+        /// The type that was sent.
         fields_type: String,
-        /// Where it is.
+        /// The position of the entry.
         index: usize,
     },
-    /// An entry whose fields are no field set.
+    /// The fields are not a valid field set.
     #[error("error decoding the fields of managed fields entry {0}")]
     Fields(usize),
 }
 
-/// The fields of one entry; most writes change none of most entries.
+/// The fields of one entry, decoded only on demand: most writes leave most entries unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fields<'a> {
     /// The text of a `fieldsV1`, stored or new.
     Text(Cow<'a, [u8]>),
-    /// Decoded, and maybe changed.
+    /// A decoded set, possibly modified.
     Set(FieldSet),
 }
 
@@ -98,7 +98,7 @@ impl Fields<'_> {
         }
     }
 
-    /// The fields as a set to be changed.
+    /// The fields as a mutable set.
     pub(crate) fn set_mut(&mut self) -> &mut FieldSet {
         if let Self::Text(_) = self {
             *self = Self::Set(self.set().into_owned());
@@ -117,8 +117,8 @@ impl Fields<'_> {
         }
     }
 
-    /// Whether these are written fields that stay the same when somebody who owns them changes
-    /// some fields and removes others.
+    /// Whether these are encoded fields that stay the same when their owner changes some fields and
+    /// removes others.
     pub(crate) fn outlive(&self, changed: &FieldSet, removed: &FieldSet) -> bool {
         let Self::Text(text) = self else { return false };
         changed.is_within(text) && !removed.meets(text)
@@ -141,7 +141,7 @@ impl Fields<'_> {
 }
 
 impl ManagerId {
-    /// An entry that applies.
+    /// The id of an applier.
     pub(crate) fn applier(name: &str, subresource: &str) -> Self {
         Self {
             name: named(name),
@@ -151,7 +151,7 @@ impl ManagerId {
         }
     }
 
-    /// An entry that updates.
+    /// The id of an updater.
     pub(crate) fn updater(name: &str, api_version: &str, subresource: &str) -> Self {
         Self {
             name: named(name),
@@ -161,7 +161,7 @@ impl ManagerId {
         }
     }
 
-    /// The manager as conflict texts name it.
+    /// The manager's name in conflict messages.
     pub(crate) fn shown(&self) -> String {
         let mut text = format!("{:?}", self.name);
         if !self.subresource.is_empty() {
@@ -183,7 +183,7 @@ fn named(name: &str) -> String {
 }
 
 impl<'a> Managers<'a> {
-    /// Decodes `metadata.managedFields` as sent.
+    /// Decodes `metadata.managedFields` as sent by a client.
     pub(crate) fn decode(entries: Option<&Value>) -> Result<Managers<'static>, Malformed> {
         let mut managers = Managers::default();
         let entries = match entries {
@@ -215,7 +215,7 @@ impl<'a> Managers<'a> {
         Ok(managers)
     }
 
-    /// Decodes what [`Managers::write`] once wrote, but for the fields that nobody asks for.
+    /// Decodes the output of [`Managers::write`]; the fields are decoded only on demand.
     pub(crate) fn decode_stored(stored: &'a ManagedFields) -> Option<Self> {
         let mut managers = Self::default();
         if stored.is_empty() {
@@ -238,7 +238,7 @@ impl<'a> Managers<'a> {
         let mut entries: Vec<(&ManagerId, &Ownership<'_>)> = self.entries.iter().collect();
         entries.sort_by(|(left_id, left), (right_id, right)| {
             (left_id.operation().cmp(right_id.operation()))
-                // Canonical times sort as texts; no time is the oldest.
+                // Canonical times sort as text; a missing time is the oldest.
                 .then_with(|| left.time.cmp(&right.time))
                 .then_with(|| left_id.name.cmp(&right_id.name))
                 .then_with(|| left.api_version.cmp(&right.api_version))
@@ -253,7 +253,7 @@ impl<'a> Managers<'a> {
         ManagedFields::from_text(Bytes::from(text))
     }
 
-    /// Whether nothing but times differs.
+    /// Whether the two differ only in times.
     pub(crate) fn is_same_but_times(&self, other: &Managers<'_>) -> bool {
         let is_same = |(left_id, left): (&ManagerId, &Ownership<'_>),
                        (right_id, right): (&ManagerId, &Ownership<'_>)| {
@@ -265,7 +265,7 @@ impl<'a> Managers<'a> {
             && self.entries.iter().zip(&other.entries).all(|(left, right)| is_same(left, right))
     }
 
-    /// Whether nobody owns anything.
+    /// Whether no fields are owned.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -314,10 +314,10 @@ impl<'a> Managers<'a> {
     }
 }
 
-/// How much room is made for a text before it is known.
+/// The initial capacity for a text of unknown length.
 const TEXT_BYTES_GUESS: usize = 1024;
 
-/// An entry as it is spelled, but for its fields.
+/// A decoded entry without its fields.
 #[derive(Default)]
 struct Entry<'a> {
     manager: Cow<'a, str>,
@@ -329,7 +329,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Cuts off the next entry of a list, and gives it with the text of its fields.
+    /// Takes the next entry of a list and returns it with the text of its fields.
     fn read(rest: &mut &'a [u8]) -> Option<(Self, &'a [u8])> {
         let mut entry = Self::default();
         let mut fields = &b""[..];
@@ -352,7 +352,7 @@ impl<'a> Entry<'a> {
         Some((entry, fields))
     }
 
-    /// Whose entry it is; `index` tells where it was found.
+    /// The id of the entry; `index` is its position, for error messages.
     fn id(&self, index: usize) -> Result<ManagerId, Malformed> {
         let id = match &*self.operation {
             "Apply" => ManagerId::applier(&self.manager, &self.subresource),

@@ -1,8 +1,8 @@
 //! How a write moves ownership of fields between managers.
 //!
-//! Pure. An update takes what it changes. An apply owns exactly what it states, loses to nobody
-//! but conflicts with whoever owns a field that it would change, and removes what it stated last
-//! time, does not state now and nobody else owns.
+//! Pure. An update takes the fields that it changes. An apply owns exactly the fields that it sets.
+//! It conflicts with other owners of fields that it would change, and removes fields that it set
+//! last time, does not set now, and that nobody else owns.
 
 use serde_json::Value;
 
@@ -29,14 +29,14 @@ pub(crate) struct Write<'a> {
 }
 
 impl Write<'_> {
-    /// The entry of the manager that owns these fields through this write.
+    /// The manager's entry if it owns these fields through this write.
     fn ownership<'fields>(&self, fields: Fields<'fields>) -> Ownership<'fields> {
         let time = Some(self.time.to_owned());
         Ownership { fields, api_version: self.api_version.to_owned(), time }
     }
 }
 
-/// One field that an apply would change although someone else owns it.
+/// A field that an apply would change although another manager owns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Conflict {
     pub manager: ManagerId,
@@ -46,9 +46,9 @@ pub(crate) struct Conflict {
 /// What an apply may take from other managers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Force {
-    /// Whatever it states.
+    /// Every field that it sets.
     All,
-    /// Nothing but these fields.
+    /// Only these fields.
     Only(FieldSet),
 }
 
@@ -82,8 +82,8 @@ const OWNERLESS_NAMES: Ownerless = Ownerless {
     ],
 };
 
-/// Gives all fields of an object that was made out of nothing to its creator, when nobody owns
-/// anything yet; tells whether it did, or the object has to be compared with nothing.
+/// Gives all fields of a newly created object to its creator if no fields have owners yet. Returns
+/// whether it did; if not, the object must be compared with an empty one.
 pub(crate) fn create(
     write: &Write<'_>,
     managers: &mut Managers<'_>,
@@ -99,7 +99,7 @@ pub(crate) fn create(
     true
 }
 
-/// Gives the changed fields to an updater and takes them from everybody else.
+/// Gives the changed fields to an updater and takes them from all other managers.
 pub(crate) fn update(
     write: &Write<'_>,
     managers: &mut Managers<'_>,
@@ -112,7 +112,7 @@ pub(crate) fn update(
     let mut changed = added;
     changed.subtract_subtrees(write.ignored);
     removed.subtract_subtrees(write.ignored);
-    // Who writes the same fields again and again owns what it owned.
+    // A manager that writes the same fields again keeps its entry.
     let is_own = |own: &Ownership<'_>| {
         own.time.is_some()
             && own.fields.outlive(&changed, &removed)
@@ -138,7 +138,7 @@ pub(crate) fn update(
     managers.entries.insert(id.clone(), write.ownership(fields));
 }
 
-/// Takes changed fields and removed ones from every manager but one.
+/// Takes changed and removed fields from every manager except one.
 fn take_changes(managers: &mut Managers<'_>, except: Option<&ManagerId>, lost: [&FieldSet; 2]) {
     if lost.iter().all(|lost| lost.is_empty()) {
         return;
@@ -151,7 +151,7 @@ fn take_changes(managers: &mut Managers<'_>, except: Option<&ManagerId>, lost: [
     managers.drop_empty();
 }
 
-/// Lays `config` over `live`; the new object is `None` when nothing changes.
+/// Merges `config` into `live`; the new object is `None` when nothing changes.
 pub(crate) fn apply(
     write: &Write<'_>,
     managers: &mut Managers<'_>,
@@ -168,7 +168,8 @@ pub(crate) fn apply(
     let ownership = Ownership { fields, api_version: write.api_version.to_owned(), time };
     managers.entries.insert(id.clone(), ownership);
     let object = match &previous {
-        // Only a caller that can convert the object removes what was stated in other names.
+        // Fields set in another version can only be removed by a caller that can convert the
+        // object.
         Some(last) if write.has_versions && last.api_version != write.api_version => merged,
         Some(previous) => prune(merged, managers, &previous.fields.set(), write.of),
         None => merged,
@@ -206,7 +207,7 @@ fn conflicts(managers: &Managers<'_>, id: &ManagerId, changed: &FieldSet) -> Vec
     conflicts
 }
 
-/// Removes what the applier stated last time, unless someone (or the new statement) owns it.
+/// Removes the fields that the applier set last time, unless somebody owns them now.
 fn prune(merged: Value, managers: &Managers<'_>, last: &FieldSet, of: TypeRef<'_>) -> Value {
     if last.is_empty() {
         return merged;
@@ -221,7 +222,7 @@ fn prune(merged: Value, managers: &Managers<'_>, last: &FieldSet, of: TypeRef<'_
     let without_last = remove(&merged, &last, of);
     let kept = with_named_fields(&field_set(&without_last, of), of).union(&owned);
     let with_owned = remove(&merged, &all.difference(&kept), of);
-    // What disappeared although the applier never stated it comes back.
+    // Restores fields that were removed although the applier never set them.
     let left = with_named_fields(&field_set(&with_owned, of), of);
     remove(&merged, &all.difference(&left).intersection(&last), of)
 }

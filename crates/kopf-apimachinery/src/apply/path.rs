@@ -1,7 +1,7 @@
-//! One step of a field path, as `managedFields` and conflict texts spell it.
+//! One step of a field path, as written in `managedFields` and in conflict messages.
 //!
-//! Owns the spelling (`f:name`, `k:{"name":"c"}`, `v:"x"`, `i:0`), its parser and the order of
-//! steps. Knows no schema: `typed` decides which step leads to an item.
+//! Responsible for the notation (`f:name`, `k:{"name":"c"}`, `v:"x"`, `i:0`), its parser and the
+//! order of steps. Does not use schemas: `typed` decides which step leads to an item.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub(crate) enum PathElement {
 pub(crate) struct Scalar(Box<str>);
 
 impl Scalar {
-    /// Wraps a value; meant for scalars, but total.
+    /// Wraps a value. Meant for scalars, but accepts any value.
     pub(crate) fn new(value: &Value) -> Self {
         // Whole floats and integers are the same key: clients differ in how they write `80`.
         if let Value::Number(number) = value
@@ -43,7 +43,7 @@ impl Scalar {
     }
 }
 
-/// Why a text is no path element.
+/// Why a text is not a path element.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a path element")]
 pub(crate) struct PathElementError {
@@ -62,7 +62,7 @@ impl PathElement {
         Self::Key(keys.into())
     }
 
-    /// Parses the spelling of `managedFields`.
+    /// Parses the notation of `managedFields`.
     pub(crate) fn parse(text: &str) -> Result<Self, PathElementError> {
         let error = || PathElementError { text: text.to_owned() };
         let (kind, content) = text.split_once(':').ok_or_else(error)?;
@@ -102,7 +102,7 @@ impl PathElement {
         }
     }
 
-    /// The spelling of `managedFields`.
+    /// The notation of `managedFields`.
     pub(crate) fn encode(&self) -> String {
         match self {
             Self::Field(name) => ["f:", name].concat(),
@@ -137,7 +137,7 @@ pub(crate) fn write_field(name: &str, into: &mut Vec<u8>) {
 }
 
 impl fmt::Display for PathElement {
-    /// The spelling of conflict texts: `.name`, `[name="c"]`, `[="x"]`, `[0]`.
+    /// The notation of conflict messages: `.name`, `[name="c"]`, `[="x"]`, `[0]`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Field(name) => write!(formatter, ".{name}"),

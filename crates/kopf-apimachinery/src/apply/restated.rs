@@ -1,7 +1,7 @@
-//! An apply in another version than the last one of the same manager.
+//! Handles an apply in a different version from the same manager's last apply.
 //!
-//! Pure. What the manager stated last time has the names of that version, so what it does not state
-//! any more is found there. The REST code converts the object from version to version in between.
+//! Pure. The fields that the manager set last time have the names of the other version, so fields
+//! that it no longer sets are found in that version. The REST code converts the object in between.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use super::typed::remove::remove;
 use super::{ManagedFields, Manager};
 use crate::schema::Schema;
 
-/// What a manager stated last time, in another version.
+/// The fields that a manager set last time, in another version.
 pub struct Restated {
     id: ManagerId,
     api_version: String,
@@ -21,7 +21,7 @@ pub struct Restated {
 }
 
 impl Restated {
-    /// The last statement, if it was made in another version.
+    /// Returns the last apply if it was made in another version.
     pub fn find(manager: &Manager<'_>, before: &ManagedFields) -> Option<Self> {
         let id = ManagerId::applier(manager.name, manager.subresource);
         let managers = Managers::decode_stored(before)?;
@@ -32,20 +32,21 @@ impl Restated {
         (is_elsewhere && !fields.is_empty()).then_some(Self { id, api_version, last: fields })
     }
 
-    /// The version of the last statement.
+    /// The version of the last apply.
     pub fn api_version(&self) -> &str {
         &self.api_version
     }
 
-    /// The merged object, in the version of the last statement, without all that was stated then.
+    /// The merged object, in the version of the last apply, without the fields set at that time.
     pub fn without_last(&self, merged: &Value, schema: Option<&Schema>) -> Value {
         let of = TypeRef::root(schema);
         remove(merged, &with_named_fields(&self.last, of), of)
     }
 
-    /// The pruned object with what is owned in a version, in which both objects are.
+    /// The pruned object with the fields that are owned in a version. Both objects are in that
+    /// version.
     ///
-    /// The new statement is among the managers.
+    /// The managers include the new apply.
     pub fn with_owned(
         &self,
         after: &ManagedFields,
@@ -64,8 +65,8 @@ impl Restated {
         remove(merged, &all.difference(&kept.union(&with_named_fields(&owned, of))), of)
     }
 
-    /// The merged object without those parts of the last statement that the pruned one lacks; both
-    /// are in the version of the last statement.
+    /// The merged object without those fields of the last apply that the pruned object lacks. Both
+    /// objects are in the version of the last apply.
     pub fn with_dangling(
         &self,
         schema: Option<&Schema>,
@@ -78,7 +79,7 @@ impl Restated {
         remove(merged, &all.difference(&left).intersection(&last), of)
     }
 
-    /// The managed fields with the time of a statement that has removed something.
+    /// The managed fields with the time of an apply that has removed something.
     pub fn touched(&self, after: &ManagedFields, time: &str) -> ManagedFields {
         let mut managers = Managers::decode_stored(after).unwrap_or_default();
         if let Some(ownership) = managers.entries.get_mut(&self.id) {

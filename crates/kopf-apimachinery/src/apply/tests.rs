@@ -1,4 +1,4 @@
-//! Ownership and apply as sequences of writes by several managers, with their laws.
+//! Ownership and apply as sequences of writes by several managers, with their invariants.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn custom_schema() -> Arc<Schema> {
     .expect("the schema is valid")
 }
 
-/// An object and its managed fields, of a tree that has both.
+/// Splits a tree into the object and its managed fields.
 fn apart(whole: &Value) -> (Value, ManagedFields) {
     let mut object = whole.clone();
     let managed = ManagedFields::take_from(&mut object);
@@ -192,7 +192,7 @@ fn a_conflict_names_manager_and_field() {
 }
 
 #[test]
-fn equal_values_are_owned_together_and_force_steals() {
+fn equal_values_are_owned_together_and_force_takes_over() {
     let mut world = World::custom();
     world.apply("m1", json!({"spec": {"a": 1, "b": 1}}), false).unwrap();
     world.apply("m2", json!({"spec": {"a": 1}}), false).unwrap();
@@ -451,7 +451,7 @@ fn any_spec() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A value whose empty containers are null.
+/// Replaces empty containers with null.
 fn emptied(value: &Value) -> Value {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
@@ -481,8 +481,8 @@ proptest! {
         let before = world.live.clone().unwrap();
         if world.apply("m", second, false).is_ok() {
             world.apply("m", json!({}), false).unwrap();
-            // Fields that the base owned are back; containers that it never had are gone. Those that
-            // lost all their content are null, as on a real server.
+            // Fields that the base owned are back; containers that it never had are gone.
+            // Containers that became empty are null, as on a real server.
             let live = &world.live.as_ref().unwrap()["spec"];
             prop_assert_eq!(emptied(live), emptied(&before["spec"]));
         }

@@ -1,7 +1,7 @@
-//! Objects seen through their schema: which parts are owned as a whole and which one by one.
+//! Objects seen through their schema: which parts are owned as a whole and which field by field.
 //!
-//! Owns the view of a schema that apply needs ([`TypeRef`], [`Shape`]), the steps to list items
-//! and the check that a value fits. The walks themselves are in the files below.
+//! Responsible for the view of a schema that apply needs ([`TypeRef`], [`Shape`]), the steps to
+//! list items and type checks. The submodules walk the objects.
 
 pub(crate) mod compare;
 pub(crate) mod merge;
@@ -18,7 +18,7 @@ use crate::schema::ir::{Additional, ListType, MapType, Schema, Type};
 /// What is known about the type of one value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum TypeRef<'schema> {
-    /// The root of an object: has `apiVersion` and `kind` even where the schema is silent.
+    /// The root of an object: has `apiVersion` and `kind` even if the schema does not declare them.
     Root(&'schema Schema),
     /// A declared type.
     Declared(&'schema Schema),
@@ -45,10 +45,10 @@ pub(crate) struct ListShape<'schema> {
     pub item: TypeRef<'schema>,
 }
 
-/// How the items of a list are told apart.
+/// How the items of a list are identified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Relation<'schema> {
-    /// They are not: the list is one value.
+    /// Not at all: the list is one value.
     Atomic,
     /// By value.
     Set,
@@ -66,7 +66,7 @@ pub(crate) struct MapShape<'schema> {
 }
 
 impl<'schema> TypeRef<'schema> {
-    /// The type of an object whose schema is unknown or known.
+    /// The root type of an object with or without a schema.
     pub(crate) fn root(schema: Option<&'schema Schema>) -> Self {
         schema.map_or(Self::Deduced, Self::Root)
     }
@@ -90,9 +90,9 @@ impl<'schema> TypeRef<'schema> {
         if self.preserves() { Self::Preserving(schema) } else { Self::Declared(schema) }
     }
 
-    /// The shape that this type gives to a value; where any shape fits, the value decides.
+    /// The shape that this type gives to a value; if any shape fits, the value decides.
     pub(crate) fn shape(self, value: &Value) -> Shape<'schema> {
-        // Integer-or-string has no type of its own, so anything fits as far as ownership goes.
+        // Integer-or-string has no type of its own, so it imposes no shape on ownership.
         let declared = self.schema().filter(|schema| !schema.int_or_string);
         let declared = declared.and_then(|schema| schema.kind);
         let kind = declared.unwrap_or(match value {
@@ -145,7 +145,7 @@ impl<'schema> TypeRef<'schema> {
 }
 
 impl<'schema> MapShape<'schema> {
-    /// Whether the schema names this field, in contrast to keys of maps.
+    /// Whether the schema names this field, as opposed to allowing any map key.
     pub(crate) fn declares(&self, name: &str) -> bool {
         match self.owner {
             TypeRef::Root(schema) => schema.property(name).is_some() || is_header(name),
@@ -176,7 +176,7 @@ impl<'schema> MapShape<'schema> {
         }
     }
 
-    /// The type of a field, taking undeclared ones as free content.
+    /// The type of a field; undeclared fields are free content.
     pub(crate) fn field_or_free(&self, name: &str) -> TypeRef<'schema> {
         self.field(name).unwrap_or(TypeRef::Deduced)
     }
@@ -187,7 +187,7 @@ fn is_header(name: &str) -> bool {
 }
 
 impl ListShape<'_> {
-    /// The step to an item of a list that is not atomic; the text says why there is none.
+    /// The step to an item of a list that is not atomic, or the reason why there is none.
     pub(crate) fn element(&self, item: &Value) -> Result<PathElement, String> {
         match self.relation {
             Relation::Atomic => Err("invalid indexing of non-associative list".into()),
@@ -237,7 +237,7 @@ fn set_element(item: &Value) -> Result<PathElement, String> {
     }
 }
 
-/// Checks that a value fits its type; the texts are `.path: problem`, as upstream words them.
+/// Checks that a value fits its type; the errors are `.path: problem`, in upstream's words.
 pub(crate) fn check(value: &Value, of: TypeRef<'_>, allow_duplicates: bool) -> Vec<String> {
     let mut problems = Vec::new();
     check_into(value, of, allow_duplicates, &mut String::new(), &mut problems);

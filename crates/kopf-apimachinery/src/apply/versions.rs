@@ -1,7 +1,7 @@
-//! Managers who know an object in another version than a write is made in.
+//! Managers that own fields in a different version from that of a write.
 //!
-//! Pure. Where versions have other fields, what such managers lose is found by comparing the
-//! object before and after the write in their version, which the REST code converts it into.
+//! Pure. Different versions may have different fields. The fields that such managers lose are found
+//! by comparing the object before and after the write in their version; the REST code converts it.
 
 use serde_json::{Value, json};
 
@@ -13,9 +13,9 @@ use super::{ManagedFields, Manager, conflict_error, reset};
 use crate::StatusError;
 use crate::schema::Schema;
 
-/// A write as it looks in another version.
+/// A write as seen in another version.
 pub struct Elsewhere<'a> {
-    /// That version.
+    /// The other version.
     pub api_version: &'a str,
     /// Its schema.
     pub schema: Option<&'a Schema>,
@@ -28,16 +28,16 @@ pub struct Elsewhere<'a> {
 /// What a write may take from managers of other versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// Whatever it changes.
+    /// Every field that it changes.
     Update,
-    /// Whatever it states, with force; otherwise nothing.
+    /// With force, every field that it sets; otherwise nothing.
     Apply {
-        /// Whether it insists.
+        /// Whether the request has `force=true`.
         force: bool,
     },
 }
 
-/// The versions other than `api_version` in which somebody owns fields.
+/// The versions other than `api_version` in which a manager owns fields.
 pub fn other_versions(managed: &ManagedFields, api_version: &str) -> Vec<String> {
     let managers = Managers::decode_stored(managed).unwrap_or_default();
     let mut versions: Vec<String> =
@@ -48,13 +48,14 @@ pub fn other_versions(managed: &ManagedFields, api_version: &str) -> Vec<String>
     versions
 }
 
-/// What the schema of a version does not declare of an object; upstream tracks no fields then.
+/// The mismatches between an object and the schema of a version, such as undeclared fields. Upstream
+/// then tracks no fields.
 pub fn undeclared(schema: Option<&Schema>, object: &Value) -> Option<String> {
     let problems = typed::check(object, TypeRef::root(schema), false);
     (!problems.is_empty()).then(|| super::listed(&problems))
 }
 
-/// Whether an object asks for its managed fields to be forgotten.
+/// Whether an object asks the server to reset its managed fields.
 pub fn resets_managers(object: &Value) -> bool {
     object.pointer("/metadata/managedFields").is_some_and(is_reset)
 }
@@ -66,10 +67,11 @@ pub(super) fn is_reset(given: &Value) -> bool {
     })
 }
 
-/// The managed fields after a write, once those of another version have lost what it changed.
+/// Returns the managed fields after a write, with changed fields taken from managers of another
+/// version.
 ///
-/// `before` is what was stored, `after` what the write itself came to. Somebody who applies without
-/// force conflicts with whoever would lose something.
+/// `before` is the stored state, `after` the result of the write itself. An apply without force
+/// conflicts with every manager that would lose fields.
 pub fn settle(
     manager: &Manager<'_>,
     elsewhere: &Elsewhere<'_>,
@@ -80,7 +82,7 @@ pub fn settle(
     let comparison = compare(elsewhere.old, elsewhere.new, TypeRef::root(elsewhere.schema))
         .without(&reset::ignored_fields(manager));
     let changed = comparison.changed();
-    // What an applier stated before, in whatever version, has been replaced already.
+    // The applier's own earlier fields have already been replaced, in all versions.
     let own =
         (claim != Claim::Update).then(|| ManagerId::applier(manager.name, manager.subresource));
     let stored = Managers::decode_stored(before).unwrap_or_default();

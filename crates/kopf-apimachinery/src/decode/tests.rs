@@ -1,4 +1,4 @@
-//! Claims about bodies.
+//! Tests for decoding bodies.
 
 use super::body;
 

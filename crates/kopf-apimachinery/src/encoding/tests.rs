@@ -1,4 +1,4 @@
-//! Claims about encodings: those of `serde_json`.
+//! Tests that encodings equal those of `serde_json`.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

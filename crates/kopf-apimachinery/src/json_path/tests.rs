@@ -1,4 +1,4 @@
-//! JSON paths: the supported subset and its refusals.
+//! JSON paths: the supported subset and rejected paths.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

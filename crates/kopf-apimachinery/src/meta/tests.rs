@@ -1,4 +1,4 @@
-//! Claims about metadata.
+//! Tests for metadata rules.
 
 use serde_json::json;
 
@@ -31,7 +31,7 @@ fn empty_metadata_fields_vanish() {
 }
 
 #[test]
-fn no_finalizers_join_a_dying_object() {
+fn no_finalizers_are_added_to_a_terminating_object() {
     let registry = Registry::builtin();
     let resource = registry.find("", "v1", "configmaps").unwrap();
     let old = json!({"metadata": {

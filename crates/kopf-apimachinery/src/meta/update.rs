@@ -1,4 +1,4 @@
-//! What an update may do to metadata.
+//! Rules for updates of metadata.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::resource::ResourceInfo;
 
 const GRACE: &str = "deletionGracePeriodSeconds";
 
-/// Fields that the server owns: whatever the client sent is replaced by what is stored.
+/// Replaces the fields that the server owns with their stored values.
 pub fn carry_over(object: &mut Value, old: &Value) {
     let metadata = metadata_mut(object);
     for key in ["uid", "creationTimestamp", "deletionTimestamp", "generation", "selfLink"] {
@@ -24,7 +24,7 @@ pub fn carry_over(object: &mut Value, old: &Value) {
             }
         }
     }
-    // Another grace period is refused later.
+    // A different grace period is rejected later.
     let given = find(metadata, GRACE).is_some_and(|seconds| !seconds.is_null());
     if let Some(stored) = field(old, GRACE).filter(|_| !given) {
         metadata.insert(GRACE.into(), stored.clone());
@@ -36,7 +36,7 @@ pub fn carry_over(object: &mut Value, old: &Value) {
     }
 }
 
-/// Changes of metadata that are refused.
+/// Returns the changes of metadata that are not allowed.
 pub fn validate_update(resource: &ResourceInfo, object: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if is_deleting(old) {

@@ -1,4 +1,4 @@
-//! What is wrong with the metadata of an object.
+//! Validates the metadata of an object.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::resource::ResourceInfo;
 
 const ANNOTATIONS_SIZE_MAX: usize = 256 * 1024;
 
-/// Every problem of `object.metadata`.
+/// Returns every problem with `object.metadata`.
 pub fn validate(resource: &ResourceInfo, object: &Value) -> Vec<FieldError> {
     let field = |key: &str| super::field(object, key).unwrap_or(&Value::Null);
     let mut errors = Vec::new();
@@ -55,7 +55,7 @@ fn validate_generation(generation: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Problems of a label map at `path`.
+/// Adds the problems of a label map at `path`.
 pub fn validate_labels(labels: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (key, value) in labels.as_object().into_iter().flatten() {
         if let Err(problem) = check_qualified_name(key) {
@@ -67,7 +67,7 @@ pub fn validate_labels(labels: &Value, path: &str, errors: &mut Vec<FieldError>)
     }
 }
 
-/// Problems of an annotation map at `path`.
+/// Adds the problems of an annotation map at `path`.
 pub fn validate_annotations(annotations: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut size = 0;
     for (key, value) in annotations.as_object().into_iter().flatten() {
@@ -82,7 +82,7 @@ pub fn validate_annotations(annotations: &Value, path: &str, errors: &mut Vec<Fi
     }
 }
 
-/// Warnings about new finalizers of custom resources that others might use as well.
+/// Warnings about new finalizers of custom resources whose names may clash with those of others.
 pub fn finalizer_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let stored = old.map(super::finalizers).unwrap_or_default();
     let given = super::finalizers(object).into_iter();

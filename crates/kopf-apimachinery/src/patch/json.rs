@@ -16,7 +16,7 @@ const OPERATIONS_MAX: usize = 10_000;
 /// How many bytes all `copy` operations of one patch may duplicate.
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// Applies the operations in `patch` one after the other; on failure `target` is unspecified.
+/// Applies the operations in `patch` in order; on failure, the state of `target` is unspecified.
 pub fn apply(target: &mut Value, patch: &Value) -> Result<(), PatchError> {
     let operations = operations_of(patch)?;
     let mut copied_bytes = 0;
@@ -112,7 +112,7 @@ fn rejected(problem: &str, path: &str) -> PatchError {
     PatchError::Rejected(format!("{problem}: {path}"))
 }
 
-/// The place where the last token of a path is looked up.
+/// The container in which the last token of a path is looked up.
 enum Container<'tree> {
     Fields(&'tree mut Map<String, Value>),
     Items(&'tree mut Vec<Value>),
@@ -124,7 +124,7 @@ fn container<'tree>(
 ) -> Result<(Container<'tree>, String), PatchError> {
     let missing = || rejected("the path is missing", path);
     let mut tokens = path.split('/');
-    // Whatever precedes the first slash is ignored, as upstream does.
+    // Anything before the first slash is ignored, as upstream does.
     tokens.next();
     let mut tokens: Vec<String> = tokens.map(unescape).collect();
     let last = tokens.pop().ok_or_else(missing)?;
@@ -150,7 +150,7 @@ fn unescape(token: &str) -> String {
     if token.contains('~') { token.replace("~1", "/").replace("~0", "~") } else { token.to_owned() }
 }
 
-/// The position that a token names in a list of `length` items; `for_insert` allows the end.
+/// The position of a token in a list of `length` items; `for_insert` allows the end.
 fn index_of(token: &str, length: usize, for_insert: bool) -> Option<usize> {
     if for_insert && token == "-" {
         return Some(length);
@@ -163,8 +163,8 @@ fn index_of(token: &str, length: usize, for_insert: bool) -> Option<usize> {
     (position < places).then_some(position)
 }
 
-/// Refuses values that would make the document deeper than a decoded one can be: every copy could
-/// double its depth, and whatever walks over a tree needs stack for all of it.
+/// Rejects values that would make the document deeper than a decoded one can be: every copy could
+/// double its depth, and every walk over a tree needs that much stack.
 fn check_depth(path: &str, value: &Value) -> Result<(), PatchError> {
     if path.matches('/').count() + depth(value) <= DEPTH_MAX {
         return Ok(());
@@ -230,7 +230,7 @@ fn test(target: &mut Value, path: &str, expected: &Value) -> Result<(), PatchErr
     if matches { Ok(()) } else { Err(rejected(super::FAILED_TEST, path)) }
 }
 
-/// The value at `path`; `None` for an absent field of a present object.
+/// The value at `path`; `None` for an absent field of an existing object.
 fn get<'tree>(target: &'tree mut Value, path: &str) -> Result<Option<&'tree Value>, PatchError> {
     match container(target, path)? {
         (Container::Fields(fields), key) => Ok(fields.get(&key)),
@@ -246,7 +246,7 @@ fn encoded_length(value: &Value) -> usize {
     serde_json::to_vec(value).map_or(0, |bytes| bytes.len())
 }
 
-/// A JSON type as Go's decoder names it in error texts.
+/// The name of a JSON type in the errors of Go's decoder.
 pub(crate) fn go_json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -33,7 +33,7 @@ pub fn apply(target: &mut Value, patch: &Value) {
 
 /// Removes the fields that a patch sets to null.
 ///
-/// Every single removal moves the fields behind it, so many are done at once.
+/// Every single removal moves the fields after it, so they are removed all at once.
 pub(super) fn discard(fields: &mut Map<String, Value>, changes: &Map<String, Value>) {
     const SINGLE_REMOVALS_MAX: usize = 8;
     let unwanted = || changes.iter().filter(|(_, change)| change.is_null()).map(|(key, _)| key);

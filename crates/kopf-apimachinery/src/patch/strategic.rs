@@ -1,8 +1,7 @@
 //! Strategic merge patch: a merge patch that merges lists by the keys that schemas declare.
 //!
-//! Pure. Objects are merged here; lists and their order are the matter of `lists`. Directives:
-//! `$patch` (replace, delete), `$retainKeys`, `$setElementOrder/FIELD`,
-//! `$deleteFromPrimitiveList/FIELD`.
+//! Pure. Objects are merged here; `lists` merges and orders lists. Directives: `$patch` (replace,
+//! delete), `$retainKeys`, `$setElementOrder/FIELD`, `$deleteFromPrimitiveList/FIELD`.
 
 mod lists;
 
@@ -19,7 +18,7 @@ const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 
 /// Merges `patch` into `target` by the merge keys of `schema`; without one, lists are replaced.
 ///
-/// On failure `target` is unspecified.
+/// On failure, the state of `target` is unspecified.
 pub fn apply(target: &mut Value, patch: &Value, schema: Option<&Schema>) -> Result<(), PatchError> {
     let Value::Object(patch) = patch else {
         let found = super::json::go_json_type(patch);
@@ -34,7 +33,7 @@ pub fn apply(target: &mut Value, patch: &Value, schema: Option<&Schema>) -> Resu
     merge_fields(fields, patch.clone(), schema)
 }
 
-/// What the schema says about merging one field.
+/// How one field is merged, according to the schema.
 #[derive(Clone, Copy, Default)]
 struct FieldRule<'schema> {
     /// The schema of the field, or of the items when it is a list.
@@ -57,7 +56,7 @@ impl<'schema> FieldRule<'schema> {
     }
 }
 
-/// Merges one object; takes the patch apart.
+/// Merges one object, consuming the patch.
 fn merge_fields(
     fields: &mut Map<String, Value>,
     mut patch: Map<String, Value>,
@@ -154,7 +153,7 @@ fn retain_keys(
     Ok(())
 }
 
-/// Handles each `$setElementOrder/FIELD` together with FIELD, and takes both out of the patch.
+/// Handles each `$setElementOrder/FIELD` together with FIELD, and removes both from the patch.
 fn merge_ordered_lists(
     fields: &mut Map<String, Value>,
     patch: &mut Map<String, Value>,
@@ -192,7 +191,7 @@ fn list_of(value: Option<&Value>) -> Result<Option<&Vec<Value>>, PatchError> {
     }
 }
 
-/// Drops null fields at any depth: a patch of something absent has nothing to delete.
+/// Drops null fields at any depth: a patch of an absent value has nothing to delete.
 fn discard_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -204,7 +203,7 @@ fn discard_nulls(value: &mut Value) {
     }
 }
 
-/// The value that a patch puts where there was none; `None` when it is only a directive.
+/// The value that a patch adds where there was none; `None` if the patch is only a directive.
 fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,
@@ -259,7 +258,7 @@ fn go_text(value: &Value) -> String {
     }
 }
 
-/// The Go type that a decoded JSON value has, as errors of patches name it.
+/// The Go type of a decoded JSON value, as patch errors name it.
 fn go_type(value: &Value) -> &'static str {
     if value.is_null() { "nil" } else { go_print::go_type(value) }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::wire::{self, Reader, Wire};
 
-/// The JSON of a special message; none when the message is an ordinary one.
+/// The JSON of a special message; `None` for ordinary messages.
 pub(super) fn decode(name: &str, bytes: &[u8], depth: usize) -> Result<Option<Value>, String> {
     let value = match name {
         "io.k8s.apimachinery.pkg.apis.meta.v1.Time" => time(bytes, 0)?,
@@ -93,7 +93,7 @@ fn bytes_of(bytes: &[u8], wanted: u32) -> Result<Option<&[u8]>, String> {
     Ok(found)
 }
 
-/// Null is the zero time, which stands for absence.
+/// Null is the zero time, which means absent.
 fn time(bytes: &[u8], digits: u8) -> Result<Value, String> {
     let seconds = number(bytes, 1)?.unwrap_or_default();
     let nanoseconds = number(bytes, 2)?.unwrap_or_default();

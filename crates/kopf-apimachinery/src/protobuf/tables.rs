@@ -16,13 +16,13 @@ pub(super) struct Field {
     /// The name in JSON.
     pub(super) name: String,
     pub(super) kind: Kind,
-    /// Whether absence and zero are different.
+    /// Whether absence and zero are distinct.
     pub(super) pointer: bool,
-    /// Whether JSON leaves it out when it is empty.
+    /// Whether JSON omits it when it is empty.
     pub(super) omit_empty: bool,
-    /// Whether JSON has the fields of the message in place of the message.
+    /// Whether JSON has the fields of the message inline.
     pub(super) inline: bool,
-    /// The Go type, where it has a name that OpenAPI does not know: `v1.ServiceType`.
+    /// The Go type if OpenAPI does not have its name: `v1.ServiceType`.
     go_type: Option<String>,
 }
 
@@ -57,7 +57,7 @@ impl Kind {
         }
     }
 
-    /// The value of a map entry that has none on the wire.
+    /// The value of a map entry without a value on the wire.
     pub(super) fn zero(&self) -> Value {
         match self {
             Self::Text | Self::Bytes => Value::from(""),
@@ -96,17 +96,17 @@ fn field(line: &str) -> Field {
     }
 }
 
-/// The name of a field's Go type, where OpenAPI does not know it.
+/// The name of a field's Go type if OpenAPI does not have it.
 pub(super) fn go_type(message: &str, field: &str) -> Option<&'static str> {
     fields(message).iter().find(|candidate| candidate.name == field)?.go_type.as_deref()
 }
 
-/// The name of a message, when there is such a message.
+/// The name of a message, if it exists.
 pub(super) fn find(name: &str) -> Option<&'static str> {
     TABLES.get_key_value(name).map(|(name, _)| name.as_str())
 }
 
-/// The fields of a message; none for messages without fields.
+/// The fields of a message; empty for messages without fields.
 pub(super) fn fields(name: &str) -> &'static [Field] {
     TABLES.get(name).map_or(&[], Vec::as_slice)
 }

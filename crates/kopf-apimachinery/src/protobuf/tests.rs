@@ -1,11 +1,11 @@
-//! Bodies as Go clients write them.
+//! Bodies as encoded by Go clients.
 
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 
-/// A message in the making: what gogo/protobuf writes.
+/// A builder of messages as gogo/protobuf writes them.
 #[derive(Default, Clone)]
 struct Message(Vec<u8>);
 

@@ -1,6 +1,6 @@
 //! The protobuf wire format: tags, varints and lengths.
 
-/// One value as it is on the wire.
+/// One value on the wire.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Wire<'a> {
     Varint(u64),
@@ -23,7 +23,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// The number and the value of the next field; none at the end.
+    /// The number and the value of the next field; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<(u32, Wire<'a>)>, String> {
         if self.rest.is_empty() {
             return Ok(None);

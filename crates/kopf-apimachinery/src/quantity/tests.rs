@@ -1,4 +1,4 @@
-//! Quantities: canonical texts and refusals.
+//! Quantities: canonical texts and invalid input.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Claims about the registry.
+//! Tests for the registry.
 
 use super::{Registry, compare_versions};
 

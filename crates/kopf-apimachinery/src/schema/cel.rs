@@ -1,7 +1,8 @@
 //! Evaluates CEL rules (`x-kubernetes-validations`) and conditions.
 //!
-//! Wraps `kube-cel` and the `cel` crate; no other module knows them. What they cannot evaluate
-//! becomes a warning, never a verdict. Rules are parsed once per schema node and cached there.
+//! Wraps `kube-cel` and the `cel` crate; only the modules below use them. Rules that they cannot
+//! evaluate lead to a warning, never to an error. Rules are parsed once per schema node and cached
+//! there.
 
 mod access;
 mod align;
@@ -42,7 +43,7 @@ pub(super) struct Findings<'a> {
     pub(super) warnings: &'a mut Vec<String>,
 }
 
-/// Evaluates all rules of a schema against an object and its former state.
+/// Evaluates all rules of a schema against an object and its previous state.
 pub(super) fn check(
     schema: &Schema,
     object: &Value,
@@ -60,7 +61,7 @@ pub(super) fn check(
     }
 }
 
-/// Evaluates the rules of a value that stands at a path, such as a default.
+/// Evaluates the rules of a value at a path, such as a default.
 pub(super) fn check_below(schema: &Schema, value: &Value, path: &str, findings: &mut Findings<'_>) {
     if schema.has_rules {
         budget::start();
@@ -69,11 +70,11 @@ pub(super) fn check_below(schema: &Schema, value: &Value, path: &str, findings: 
     }
 }
 
-/// Where a value is and what it was before.
+/// The position of a value and its previous state.
 struct Place<'a> {
     path: String,
     old: Option<&'a Value>,
-    /// Whether the value, or the nearest ancestor that can be compared, is as it was.
+    /// Whether the value, or its nearest comparable ancestor, is unchanged.
     unchanged: bool,
 }
 
@@ -96,7 +97,7 @@ impl<'a> Place<'a> {
     fn item(&self, index: usize, list: &Schema, schema: &Schema, value: &Value) -> Self {
         let path = format!("{}[{index}]", self.path);
         let Some(ListType::Map { keys }) = &list.list_type else {
-            // Items without identity cannot be compared: the list as a whole decides.
+            // Items without identity cannot be compared; compare the list as a whole.
             return Self { path, old: None, unchanged: self.unchanged };
         };
         let same = |other: &&'a Value| keys.iter().all(|key| other.get(key) == value.get(key));
@@ -120,7 +121,7 @@ fn node(schema: &Schema, value: &Value, place: &Place<'_>, findings: &mut Findin
     for branch in schema.all_of.iter().filter(|branch| !branch.validations.is_empty()) {
         evaluate(branch, schema, value, place, findings);
     }
-    // Places are looked at only where there are rules, since finding out what changed costs.
+    // Look at old values only where there are rules, since comparing is expensive.
     match value {
         Value::Array(items) => {
             let Some(item) = schema.item().filter(|item| item.has_rules) else { return };
@@ -188,7 +189,7 @@ fn evaluate(
     }
 }
 
-/// Upstream's words for rules that cost more than they may; none if they do not.
+/// Upstream's message for rules that exceed their cost limit; `None` if they do not.
 fn too_expensive(spent: Spent, rule: &Rule) -> Option<String> {
     match spent {
         Spent::Within(_) => None,
@@ -225,7 +226,7 @@ fn report(
             }
         }
         Ok(_) => findings.warnings.push(not_evaluated(rule, place, "it yielded no boolean")),
-        // Compiled rules meet wrong types only where the schema leaves the type open.
+        // Compiled rules meet wrong types only where the schema does not fix the type.
         Err(ExecutionError::NoSuchOverload) if schema_is_open => {
             let text = format!(
                 "'no such overload': call arguments did not match a supported operator, function \
@@ -244,7 +245,7 @@ fn report(
     }
 }
 
-/// The words of upstream's evaluator; `None` when the problem may be a gap of ours.
+/// The message of upstream's evaluator; `None` if the error may be a gap in ours.
 fn explain(error: &ExecutionError) -> Option<String> {
     Some(match error {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
@@ -259,7 +260,7 @@ fn explain(error: &ExecutionError) -> Option<String> {
     })
 }
 
-/// Upstream's words for failures of functions, where they are known.
+/// Upstream's messages for failures of functions, where known.
 fn function_words(function: &str, message: &str) -> String {
     match function {
         "int" | "uint" | "double" => {
@@ -312,12 +313,12 @@ fn not_evaluated(rule: &Rule, place: &Place<'_>, reason: &str) -> String {
     format!("{}: rule not evaluated by this server ({reason}): {}", place.field(), rule.rule.trim())
 }
 
-/// Whether a rule compares with the former state; false when it cannot be parsed.
+/// Whether a rule uses `oldSelf`; false if it cannot be parsed.
 pub fn uses_old_self(rule: &str) -> bool {
     program::parse(rule).is_ok_and(|expression| expression.references().has_variable("oldSelf"))
 }
 
-/// What ends validation of CEL rules before it starts: upstream's list.
+/// Whether this error prevents the validation of CEL rules, according to upstream's list.
 pub(super) fn is_blocking(error: &FieldError) -> bool {
     use FieldErrorReason::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
     matches!(error.reason, Required | NotSupported | TooLong | TooMany | TypeInvalid)

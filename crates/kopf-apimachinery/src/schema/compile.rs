@@ -1,8 +1,8 @@
-//! Turns OpenAPI JSON into the internal representation.
+//! Compiles OpenAPI JSON into the internal representation.
 //!
 //! Two dialects: built-in definitions (references, `allOf` around a reference, Go zero values as
-//! defaults) and the structural schemas of CRDs (no references, the implicit metadata fields).
-//! It accepts anything: what is not understood is ignored, since CRDs are validated elsewhere.
+//! defaults) and the structural schemas of CRDs (no references, implicit metadata fields). Accepts
+//! anything and ignores what it does not understand, since CRDs are validated elsewhere.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub(super) fn definition(source: &str) -> Schema {
     }
     let is_number_too = json.get("oneOf").is_some() && schema.properties.is_empty();
     if is_number_too && schema.kind.is_none() && !schema.int_or_string {
-        // Quantity: a string, or a bare number that is understood as one.
+        // Quantity: a string, or a bare number that is read as one.
         schema.kind = Some(Type::String);
         schema.format = Some("quantity".to_owned());
     }
@@ -79,7 +79,7 @@ fn link(json: &Value, dialect: Dialect) -> Link {
     }
 }
 
-/// What a reference adds to its target.
+/// The properties that a reference adds to its target.
 struct Decoration {
     strategy: PatchStrategy,
     merge_key: Option<String>,
@@ -87,7 +87,7 @@ struct Decoration {
     map_type: Option<MapType>,
 }
 
-/// What a reference adds to its target, if it adds anything that matters to patches and apply.
+/// The properties that a reference adds to its target, if any matter to patches and apply.
 fn node_decoration(json: &Value) -> Option<Decoration> {
     let decoration = Decoration {
         strategy: patch_strategy(json),
@@ -132,7 +132,7 @@ fn node(json: &Value, dialect: Dialect) -> Schema {
             .collect();
     }
     if dialect == Dialect::Builtin && schema.default.as_ref().is_some_and(Value::is_object) {
-        // Go's zero value of a struct says nothing.
+        // Go's zero value of a struct is not a real default.
         schema.default = None;
     }
     limits(json, &mut schema);

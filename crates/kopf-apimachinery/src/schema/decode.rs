@@ -1,8 +1,8 @@
-//! Decodes JSON and YAML bodies into trees, noting keys that occur twice.
+//! Decodes JSON and YAML bodies into trees and notes duplicate keys.
 //!
-//! Owns what a decoder of Kubernetes must do beyond JSON: the last duplicate wins but is
-//! reported, YAML follows version 1.1 where `y` is a boolean, and keys of maps become strings.
-//! It knows no schema. Depth and aliases are limited, so that no body can exhaust the stack.
+//! Implements what a Kubernetes decoder does beyond JSON: the last duplicate wins but is reported,
+//! YAML follows version 1.1 where `y` is a boolean, and map keys become strings. Does not use
+//! schemas. Depth and aliases are limited, so that no body can exhaust the stack.
 
 mod plain;
 mod yaml;
@@ -19,7 +19,7 @@ pub use yaml::yaml;
 /// How deeply values may nest. Upstream's limit is 10000, for which stacks would be too small.
 pub(crate) const DEPTH_MAX: usize = 255;
 
-/// How many duplicates are reported; upstream also stops there.
+/// How many duplicates are reported; upstream has the same limit.
 const DUPLICATES_MAX: usize = 100;
 
 /// A decoded body.
@@ -31,7 +31,7 @@ pub struct Decoded {
     pub duplicates: Vec<String>,
 }
 
-/// A body that cannot be decoded, in the words of upstream's decoder as far as known.
+/// An error about a body that cannot be decoded, in the words of upstream's decoder where known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodeError(pub(crate) String);
 
@@ -54,7 +54,7 @@ pub fn json(body: &[u8]) -> Result<Decoded, DecodeError> {
 fn general(body: &[u8]) -> Result<Decoded, DecodeError> {
     let mut duplicates = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_slice(body);
-    // The depth is limited by the seed: the limit of 128 is less than other encodings have.
+    // The seed limits the depth: serde_json's limit of 128 is less than that of other encodings.
     deserializer.disable_recursion_limit();
     let seed = Tree { duplicates: &mut duplicates, path: &Path::Root, depth: 0 };
     let value = seed.deserialize(&mut deserializer).map_err(|error| explain(body, &error))?;
@@ -62,7 +62,7 @@ fn general(body: &[u8]) -> Result<Decoded, DecodeError> {
     Ok(Decoded { value, duplicates })
 }
 
-/// Says what Go's decoder says about a broken body, for the breaks that are common.
+/// Returns the error message of Go's decoder for common syntax errors.
 fn explain(body: &[u8], error: &serde_json::Error) -> DecodeError {
     if error.is_eof() {
         return DecodeError("unexpected end of JSON input".to_owned());
@@ -98,7 +98,7 @@ fn explain(body: &[u8], error: &serde_json::Error) -> DecodeError {
     }
 }
 
-/// The literal that a character breaks, and the character that should be there.
+/// The literal that a character breaks, and the expected character.
 fn broken_literal(body: &[u8], at: usize) -> Option<(&'static str, char)> {
     ["true", "false", "null"].into_iter().find_map(|literal| {
         (1..literal.len()).rev().find_map(|length| {
@@ -125,7 +125,7 @@ pub fn quote(character: char) -> String {
         '\u{b}' => "'\\v'".to_owned(),
         '\\' => "'\\\\'".to_owned(),
         control if control < ' ' || control == '\u{7f}' => format!("'\\x{:02x}'", control as u32),
-        // Beyond ASCII, what is not printable shows as its code.
+        // Non-printable characters beyond ASCII are shown as their code.
         other if other.is_control() || other == '\u{a0}' || other == '\u{ad}' => {
             format!("'\\u{:04x}'", other as u32)
         }
@@ -133,14 +133,14 @@ pub fn quote(character: char) -> String {
     }
 }
 
-/// Builds a tree and notes duplicate keys on the way.
+/// Builds a tree and notes duplicate keys.
 struct Tree<'a> {
     duplicates: &'a mut Vec<String>,
     path: &'a Path<'a>,
     depth: usize,
 }
 
-/// The way to a value. Spelled out only when there is something to report.
+/// The path to a value, formatted only if there is something to report.
 enum Path<'a> {
     Root,
     Name(&'a Path<'a>, &'a str),
@@ -238,7 +238,7 @@ impl<'de> Visitor<'de> for Tree<'_> {
     }
 }
 
-/// Numbers beyond 64 bits with a sign are floats, as in Go.
+/// Integers that do not fit into a signed 64-bit integer are floats, as in Go.
 fn whole_number(value: u64) -> Number {
     match i64::try_from(value) {
         Ok(value) => value.into(),

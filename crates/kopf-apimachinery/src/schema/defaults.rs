@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::ir::{Field, Schema};
 
-/// Sets absent fields, and nulls that are not allowed, to their defaults.
+/// Sets absent fields, and nulls in fields that are not nullable, to their defaults.
 pub(super) fn fill(schema: &Schema, value: &mut Value) {
     if !schema.has_defaults {
         return;

@@ -6,7 +6,7 @@ use super::ir::{Field, Schema};
 use crate::FieldError;
 use crate::names::{check_label_value, name_problem};
 
-/// Problems of the identity of embedded resources below the root.
+/// Checks the identity of embedded resources below the root.
 pub(super) fn check(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if !schema.has_embedded {
         return;
@@ -50,7 +50,7 @@ fn identity_problem(name: &str, text: &str) -> Option<String> {
     (!problems.is_empty()).then(|| format!("{prefix}{}", problems.join(",")))
 }
 
-/// Labels of embedded resources follow the rules of labels.
+/// Labels of embedded resources follow the usual rules for labels.
 fn check_labels(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let field = format!("{path}.metadata.labels");
     let labels = object.get("metadata").and_then(|metadata| metadata.get("labels"));

@@ -1,11 +1,11 @@
-//! Whether a value is as it was, for the rules that forgive what did not change.
+//! Whether a value is unchanged, for ratcheting.
 
 use serde_json::Value;
 
 use super::ir::{Field, ListType, Schema};
 use crate::lockstep::equal;
 
-/// Compares a value with its former state; the order of associative lists means nothing.
+/// Compares a value with its previous state; the order of associative lists does not matter.
 pub(super) fn is_unchanged(schema: &Schema, new: &Value, old: &Value) -> bool {
     if equal(new, old) {
         return true;

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use base64::Engine;
 use regex::Regex;
 
-/// Whether validation looks at this format at all.
+/// Whether validation supports this format.
 pub(super) fn is_supported(format: &str) -> bool {
     const FORMATS: [&str; 26] = [
         "bsonobjectid",
@@ -71,7 +71,7 @@ pub(super) fn matches(format: &str, text: &str) -> bool {
     }
 }
 
-/// Whether Go's RFC 3339 parser takes the text.
+/// Whether Go's RFC 3339 parser accepts the text.
 pub(super) fn is_rfc3339(text: &str) -> bool {
     text.parse::<jiff::Timestamp>().is_ok() && text.contains('T')
 }

@@ -1,9 +1,9 @@
 //! The internal representation of a schema, the same for built-in kinds and custom resources.
 //!
-//! Owns the shape and the questions that can be answered from one node. It does not know where
-//! a schema comes from, and it never walks a value: pruning, defaulting, validation, patches and
-//! apply are clients of it. Descriptions are absent on purpose: they are nine tenths of the bytes
-//! and only the published OpenAPI documents need them.
+//! Responsible for the data structure and for questions about a single node. Does not know where a
+//! schema comes from and never walks a value: pruning, defaulting, validation, patches and apply do
+//! that. Descriptions are left out on purpose: they make up nine tenths of the bytes, and only the
+//! published OpenAPI documents need them.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-/// The JSON type that a schema asks for.
+/// The JSON type that a schema requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Type {
     Object,
@@ -23,7 +23,7 @@ pub(crate) enum Type {
 }
 
 impl Type {
-    /// The type as it is spelled in schemas and in error texts.
+    /// The name of the type in schemas and in error messages.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Object => "object",
@@ -35,7 +35,7 @@ impl Type {
         }
     }
 
-    /// The type with this spelling, if there is one.
+    /// The type with this name, if there is one.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "object" => Self::Object,
@@ -52,7 +52,7 @@ impl Type {
 /// How the items of a list relate to each other (`x-kubernetes-list-type`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ListType {
-    /// The list is one value; also the meaning of an absent list type.
+    /// The list is one value; also the default.
     #[default]
     Atomic,
     /// The items are scalars, each present at most once.
@@ -64,7 +64,7 @@ pub(crate) enum ListType {
 /// Whether the fields of an object are owned one by one (`x-kubernetes-map-type`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum MapType {
-    /// Each field has its own owner; also the meaning of an absent map type.
+    /// Each field has its own owner; also the default.
     #[default]
     Granular,
     /// The object is one value.
@@ -76,11 +76,11 @@ pub(crate) enum MapType {
 pub(crate) struct PatchStrategy {
     /// Lists are merged by key (objects) or by value (scalars) instead of being replaced.
     pub merge: bool,
-    /// Keys that the patch does not mention in `$retainKeys` are cleared.
+    /// Keys that are not listed in `$retainKeys` are cleared.
     pub(crate) retain_keys: bool,
 }
 
-/// What is allowed for fields that `properties` does not name.
+/// Rules for fields that `properties` does not name.
 #[derive(Clone, Debug)]
 pub(crate) enum Additional {
     /// `additionalProperties: true` or `false`.
@@ -97,7 +97,7 @@ pub(crate) struct Rule {
     pub message_expression: Option<String>,
     /// The cause's reason; `FieldValueInvalid` when absent.
     pub reason: Option<String>,
-    /// Where the error is reported, relative to the rule's own place: `.spec.replicas`.
+    /// Where the error is reported, relative to the rule: `.spec.replicas`.
     pub(crate) field_path: Option<String>,
     pub(crate) optional_old_self: bool,
 }
@@ -107,7 +107,7 @@ pub(crate) struct Rule {
 /// All fields are as declared; an absent keyword is `None`, empty or `false`.
 #[derive(Clone, Debug, Default)]
 pub struct Schema {
-    /// The built-in definition that this is (`io.k8s.api.core.v1.Pod`), if it is one.
+    /// The full name of the built-in definition (`io.k8s.api.core.v1.Pod`), if this is one.
     pub(crate) name: Option<Arc<str>>,
     /// `None` means that any JSON value fits (unless `int_or_string`).
     pub(crate) kind: Option<Type>,
@@ -144,11 +144,11 @@ pub struct Schema {
     pub(crate) patch_strategy: PatchStrategy,
     pub(crate) patch_merge_key: Option<String>,
     pub(crate) validations: Vec<Rule>,
-    /// The parsed rules; filled when the first value is checked.
+    /// The parsed rules; filled when the first value is validated.
     pub(crate) programs: OnceLock<Arc<super::cel::Programs>>,
-    /// What a CRD demands of `metadata`, whose shape is fixed.
+    /// The CRD's constraints on `metadata`, whose shape is fixed.
     pub(crate) metadata_limits: Option<Link>,
-    /// The JSON that a CRD declared, kept at the root for publication.
+    /// The JSON that a CRD declared, kept at the root for publishing.
     pub source: Option<Arc<Value>>,
     /// Whether this node or one below it has a default; never computed across definitions.
     pub(crate) has_defaults: bool,
@@ -160,7 +160,7 @@ pub struct Schema {
     pub(crate) has_embedded: bool,
 }
 
-/// What a schema says about a field name.
+/// What a schema declares about a field name.
 #[derive(Clone, Copy, Debug)]
 pub enum Field<'schema> {
     /// Named in `properties`.
@@ -174,14 +174,14 @@ pub enum Field<'schema> {
 }
 
 impl Schema {
-    /// A schema that any value fits and that says nothing about what is inside.
+    /// A schema that any value fits and that declares nothing about its content.
     pub fn anything() -> Self {
         Self { preserve_unknown_fields: true, ..Self::default() }
     }
 
     /// The schema of a field that `properties` names.
     pub fn property(&self, name: &str) -> Option<&Schema> {
-        // Looking at a few names takes less time than hashing one.
+        // Comparing a few names is faster than hashing one.
         const SCANNED_MAX: usize = 16;
         if self.properties.len() > SCANNED_MAX {
             return self.properties.get(name).map(|link| &**link);
@@ -202,7 +202,7 @@ impl Schema {
         }
     }
 
-    /// Finds out whether a field is declared, a map entry, free or unknown.
+    /// Determines whether a field is declared, a map entry, free or unknown.
     pub fn field(&self, name: &str) -> Field<'_> {
         if let Some(declared) = self.property(name) {
             return Field::Declared(declared);
@@ -235,7 +235,7 @@ impl Schema {
         self.name.as_deref().map(|name| name.rsplit('.').next().unwrap_or(name))
     }
 
-    /// Whether this is the schema of a built-in kind or a part of one.
+    /// Whether this is the schema of a built-in kind or part of one.
     pub fn is_builtin(&self) -> bool {
         self.name.is_some()
     }
@@ -244,7 +244,7 @@ impl Schema {
 /// A reference to a schema, cheap to clone.
 ///
 /// Derefs to the schema. References to built-in definitions are resolved on first use and once per
-/// process, so that recursive definitions (`JSONSchemaProps`) are finite.
+/// process, so recursive definitions (`JSONSchemaProps`) are finite.
 #[derive(Clone)]
 pub(crate) enum Link {
     /// A node that belongs to one schema.
@@ -284,13 +284,13 @@ impl std::fmt::Debug for Link {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Inline(schema) => schema.fmt(formatter),
-            // Not the content: definitions may contain themselves.
+            // Do not print the content: definitions may contain themselves.
             Self::Definition(definition) => write!(formatter, "Definition({})", definition.name()),
         }
     }
 }
 
-/// A named built-in definition, compiled when it is first looked at.
+/// A named built-in definition, compiled on first use.
 pub(crate) struct Definition {
     name: String,
     source: Box<str>,
@@ -299,7 +299,7 @@ pub(crate) struct Definition {
 }
 
 impl Definition {
-    /// A definition that `compile` turns into a schema when it is first needed.
+    /// A definition that `compile` turns into a schema on first use.
     pub(crate) fn new(name: String, source: Box<str>, compile: fn(&str) -> Schema) -> Self {
         Self { name, source, compile, schema: OnceLock::new() }
     }

@@ -1,4 +1,4 @@
-//! Checks that items of sets and keys of associative lists occur once.
+//! Checks that items of sets and keys of associative lists are unique.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::ir::{Additional, ListType, Schema};
 use crate::FieldError;
 
-/// Duplicates below an object, in upstream's words.
+/// Reports duplicates below an object, in upstream's words.
 pub(super) fn check(schema: &Schema, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if !schema.has_keyed_lists {
         return;

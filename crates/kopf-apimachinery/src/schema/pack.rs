@@ -1,7 +1,7 @@
 //! The schemas of built-in kinds, read from the committed pack.
 //!
-//! Owns the process-wide definitions. A package is decompressed when something in it is first asked
-//! for; nothing is done at start-up.
+//! Responsible for the process-wide definitions. A package is decompressed on first use; nothing is
+//! done at start-up.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
@@ -15,7 +15,7 @@ use crate::pack::{Pack, definition_name};
 static SCHEMAS: LazyLock<Definitions> =
     LazyLock::new(|| Definitions::new(Pack::open(include_bytes!("../../assets/schemas.pack"))));
 
-/// Kinds that a server has only if a feature is switched on, which the one in the pack had not.
+/// Kinds behind a feature gate that was off in the server from which the pack was made.
 const MUTATING_POLICIES: &str = include_str!("../data/mutating-policies.json");
 /// The versions of those kinds.
 const GATED_VERSIONS: [&str; 2] = ["v1beta1", "v1alpha1"];
@@ -64,7 +64,7 @@ pub(crate) fn definition(name: &str) -> Option<Link> {
     SCHEMAS.get(name).map(Link::Definition)
 }
 
-/// The definition of a built-in kind; kinds that all groups share are found in any group.
+/// The definition of a built-in kind; kinds common to all groups are found in any group.
 pub(crate) fn kind(group: &str, version: &str, kind: &str) -> Option<Link> {
     let shared = || definition(&definition_name("meta.k8s.io", "v1", kind));
     definition(&definition_name(group, version, kind)).or_else(shared)

@@ -1,7 +1,7 @@
-//! Regular expressions from clients: judged before they are compiled, and compiled once.
+//! Regular expressions from clients: checked before they are compiled, and compiled once.
 //!
-//! Compiling costs time in proportion to the size of the compiled program, so patterns that would
-//! become too large are refused by an estimate of it. Repetitions are limited as in Go.
+//! The time for compiling is proportional to the size of the compiled program, so patterns that
+//! would become too large are rejected by an estimate. Repetitions are limited as in Go.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -13,13 +13,13 @@ use regex_syntax::hir::translate::Translator;
 use regex_syntax::hir::{Class, Hir, HirKind};
 use serde_json::Value;
 
-/// How often Go lets a pattern repeat anything, all nested repetitions together.
+/// The maximum product of nested repetitions in Go.
 const REPEAT_MAX: u32 = 1000;
-/// The estimated size of one compiled pattern.
+/// The maximum estimated size of one compiled pattern.
 const PATTERN_BYTES_MAX: usize = 10 << 20;
-/// The estimated size of all compiled patterns of one schema.
+/// The maximum estimated size of all compiled patterns of one schema.
 const PATTERNS_BYTES_MAX: usize = 64 << 20;
-/// What a compiled pattern may really need, should the estimate be too low.
+/// The maximum actual size of a compiled pattern, in case the estimate is too low.
 const COMPILED_BYTES_MAX: usize = 40 << 20;
 /// How many compiled patterns are kept.
 const PATTERNS_KEPT_MAX: usize = 4096;
@@ -27,11 +27,11 @@ const PATTERNS_KEPT_MAX: usize = 4096;
 /// Why a pattern is not used.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Problem<'a> {
-    /// This repetition, with those inside of it, repeats too much.
+    /// This repetition, including nested ones, repeats too often.
     Repeat(&'a str),
     /// The compiled pattern would be too large.
     TooLarge,
-    /// It is no pattern.
+    /// The pattern is malformed.
     Invalid,
 }
 
@@ -73,7 +73,7 @@ pub fn are_too_large(schema: &Value) -> bool {
 /// Compiled patterns by source; written on first use, read by every request.
 static PATTERNS: LazyLock<RwLock<HashMap<String, Option<Regex>>>> = LazyLock::new(RwLock::default);
 
-/// Whether the text matches; `None` when the pattern is none that Go or we understand.
+/// Whether the text matches; `None` if neither Go nor we understand the pattern.
 pub fn fits(pattern: &str, text: &str) -> Option<bool> {
     if let Some(known) = PATTERNS.read().get(pattern) {
         return known.as_ref().map(|regex| regex.is_match(text));
@@ -90,7 +90,7 @@ pub fn fits(pattern: &str, text: &str) -> Option<bool> {
     answer
 }
 
-/// The first repetition that, with those inside of it, repeats too much.
+/// The first repetition that, including nested ones, repeats too often.
 fn excessive(ast: &Ast) -> Option<Span> {
     match ast {
         Ast::Repetition(repetition) => excessive(&repetition.ast).or_else(|| {
@@ -129,13 +129,13 @@ fn repeats_at_most(ast: &Ast, most: u32) -> bool {
     }
 }
 
-/// Roughly how many bytes the compiled form has.
+/// The approximate size of the compiled form in bytes.
 fn size(tree: &Hir) -> usize {
     const STATE: usize = 32;
     match tree.kind() {
         HirKind::Empty | HirKind::Look(_) => STATE,
         HirKind::Literal(literal) => STATE * literal.0.len(),
-        // A range of characters takes several states, one for each byte of their encodings.
+        // A range of characters takes several states, one for each byte of the encodings.
         HirKind::Class(Class::Unicode(class)) => class
             .ranges()
             .iter()

@@ -1,4 +1,4 @@
-//! Removes what a schema does not know, and nulls that it does not want.
+//! Removes fields that a schema does not declare, and nulls that it does not allow.
 
 use serde_json::Value;
 
@@ -6,8 +6,7 @@ use super::ir::{Field, Schema};
 
 /// Removes unknown fields; metadata of resources is pruned by its own schema.
 ///
-/// With `drops_nulls`, also nulls of fields that are not nullable and have no default to take their
-/// place.
+/// With `drops_nulls`, also removes nulls of fields that are not nullable and have no default.
 pub(super) fn prune(schema: &Schema, value: &mut Value, drops_nulls: bool) {
     match value {
         Value::Object(fields) => {

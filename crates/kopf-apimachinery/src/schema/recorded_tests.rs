@@ -1,4 +1,4 @@
-//! Replays what a real server said about hundreds of custom resources.
+//! Replays a real server's answers for hundreds of custom resources.
 //!
 //! Recorded from kube-apiserver 1.33.13: creations with `dryRun=All` of objects of one CRD, whose
 //! schema is next to the recording.
@@ -12,7 +12,7 @@ use super::{Schema, check_types, custom, fill_defaults, prune, unknown_fields, v
 const RECORDED: &str = include_str!("../../tests/data/custom-resources-1.33.jsonl");
 const SCHEMA: &str = include_str!("../../tests/data/custom-resources-1.33.schema.json");
 
-/// What the pipeline makes of an object: the answer, as far as schemas decide it.
+/// The pipeline's answer for an object, as far as schemas determine it.
 fn answer(schema: &Arc<Schema>, object: &Value) -> Value {
     let mut object = object.clone();
     if let Err(problem) = check_types(schema, &object) {

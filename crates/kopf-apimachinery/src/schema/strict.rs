@@ -1,7 +1,7 @@
-//! Finds fields that a schema does not know.
+//! Finds fields that a schema does not declare.
 //!
-//! Built-in kinds report them in document order, as a decoder meets them; custom resources report
-//! metadata first and the rest sorted, as pruning does.
+//! Built-in kinds report them in document order, as a decoder encounters them; custom resources
+//! report metadata first and the rest sorted, as pruning does.
 
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub(super) fn unknown_fields(schema: &Schema, object: &Value) -> Vec<String> {
     unknown
 }
 
-/// Whether there is neither an unknown field nor a null; most objects have none.
+/// Whether there is neither an unknown field nor a null, which is true for most objects.
 pub(super) fn is_clean(schema: &Schema, value: &Value) -> bool {
     match value {
         Value::Object(fields) => fields.iter().all(|(name, value)| match schema.field(name) {

@@ -68,7 +68,7 @@ fn built_in_kinds_have_their_merge_keys_and_list_types() {
 }
 
 #[test]
-fn unknown_and_free_fields_are_told_apart() {
+fn unknown_and_free_fields_are_distinguished() {
     let pod = kind("", "v1", "Pod");
     assert!(matches!(pod.field("nope"), Field::Unknown));
     let metadata = pod.property("metadata").unwrap();
@@ -215,7 +215,7 @@ fn unchanged_invalid_values_are_forgiven_on_update() {
 fn start_up_is_lazy_and_quick() {
     let start = std::time::Instant::now();
     let _ = kind("", "v1", "Node");
-    // Generous, for debug builds on busy machines; the whole core group is about 5 ms optimised.
+    // A generous limit for debug builds on busy machines; an optimised build takes about 5 ms.
     assert!(start.elapsed() < std::time::Duration::from_secs(2));
 }
 
@@ -272,7 +272,7 @@ proptest! {
                     prop_assert!(unknown_fields(&schema, &object).is_empty());
                     prop_assert_eq!(&pruned, &object);
                 }
-                // Most objects are clean only once they are pruned.
+                // Most objects are clean only after pruning.
                 object = pruned;
             }
         }

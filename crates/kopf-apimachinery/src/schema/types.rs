@@ -1,14 +1,14 @@
 //! Finds values of the wrong JSON type in bodies of built-in kinds.
 //!
-//! Upstream decodes into Go structs, so a wrong type is a 400 with the words of Go's decoder; the
-//! first problem in document order is the one reported.
+//! Upstream decodes into Go structs, so a wrong type is a 400 with the message of Go's decoder. The
+//! first error in document order is reported.
 
 use serde_json::Value;
 
 use super::ir::{Field, Schema, Type};
 use crate::go_print::go_syntax;
 
-/// The first value that Go could not decode, in its words.
+/// Reports the first value that Go could not decode, in its words.
 pub(super) fn check(schema: &Schema, object: &Value) -> Result<(), String> {
     if schema.is_builtin() {
         return Walk::of("", Words::Decoder).value(schema, object);
@@ -18,7 +18,7 @@ pub(super) fn check(schema: &Schema, object: &Value) -> Result<(), String> {
     check_embedded(schema, object, "")
 }
 
-/// The first value that Go could not convert from a map, in the words of its converter.
+/// Reports the first value that Go could not convert from a map, in the words of its converter.
 pub(super) fn check_conversion(schema: &Schema, object: &Value) -> Result<(), String> {
     Walk::of("", Words::Converter).value(schema, object)
 }
@@ -32,7 +32,7 @@ fn check_metadata(schema: &Schema, object: &Value) -> Result<(), String> {
     }
 }
 
-/// Resources inside custom resources must also have metadata that can be decoded.
+/// Checks that embedded resources also have metadata that can be decoded.
 fn check_embedded(schema: &Schema, value: &Value, path: &str) -> Result<(), String> {
     if !schema.has_embedded {
         return Ok(());
@@ -78,14 +78,14 @@ fn check_embedded(schema: &Schema, value: &Value, path: &str) -> Result<(), Stri
 
 struct Walk<'a> {
     path: String,
-    /// The Go struct that holds the present field.
+    /// The Go struct that holds the current field.
     owner: &'a str,
-    /// The definition of that struct and the field, while the value is the field itself.
+    /// The definition of that struct and the field, if the value is the field itself.
     direct: Option<(&'a str, &'a str)>,
     words: Words,
 }
 
-/// Who complains: Go's decoder of JSON, or the converter that fills structs from maps.
+/// The source of the error: Go's JSON decoder, or the converter that fills structs from maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Words {
     Decoder,
@@ -209,7 +209,7 @@ fn unconvertible(schema: &Schema, value: &Value, wanted: &str) -> String {
             format!("cannot restore struct from: {kind}")
         }
         Some(Type::Object) => format!("cannot restore map from {kind}"),
-        // Go can make a text of a number and cut a fraction off, but refuses to here.
+        // Go can convert numbers to strings and truncate fractions, but refuses to here.
         Some(Type::String) if kind == "int64" => format!("cannot convert {full} to {wanted}"),
         Some(Type::Integer) if kind == "float64" => format!("cannot convert {full} to {wanted}"),
         Some(Type::String) => "unrecognized type: string".to_owned(),
@@ -217,7 +217,7 @@ fn unconvertible(schema: &Schema, value: &Value, wanted: &str) -> String {
     }
 }
 
-/// Types with a decoder of their own; `None` when the schema is not one of them.
+/// Types with their own decoder; `None` if the schema is not one of them.
 fn special(schema: &Schema, value: &Value) -> Option<Result<(), String>> {
     if schema.format.as_deref() == Some("quantity") {
         let is_quantity = match value {
@@ -247,7 +247,7 @@ fn check_text(schema: &Schema, text: &str) -> Result<(), String> {
     }
 }
 
-/// A time with microseconds has exactly six digits of them.
+/// A time with microseconds has exactly six decimals.
 fn micro_time(text: &str) -> Result<(), String> {
     const LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
     const SECONDS_LENGTH: usize = "2006-01-02T15:04:05".len();

@@ -1,8 +1,8 @@
-//! Validates values against structural schemas, with upstream's words, reasons and paths.
+//! Validates values against structural schemas, with upstream's messages, reasons and paths.
 //!
-//! Owns the order of the checks of one node: type, combinations, string, format, number, list,
-//! enumeration, object. On updates, problems of values that did not change are forgiven
-//! (ratcheting). CEL rules, list types and embedded resources are checked elsewhere.
+//! Checks each node in this order: type, combinations, string, format, number, list, enumeration,
+//! object. On updates, errors in unchanged values are ignored (ratcheting). CEL rules, list types
+//! and embedded resources are checked elsewhere.
 
 mod combine;
 mod scalar;
@@ -14,9 +14,9 @@ use super::ir::{Additional, ListType, Schema, Type};
 use crate::lockstep::find;
 use crate::{FieldError, FieldErrorReason};
 
-/// Checks a value; `old` is what it was before, on updates.
+/// Checks a value; `old` is its previous state, on updates.
 ///
-/// Paths inside texts start at the value; `prefix` is what comes before them in field paths.
+/// Paths in messages start at the value; field paths start with `prefix`.
 pub(super) fn check(
     schema: &Schema,
     value: &Value,
@@ -28,14 +28,14 @@ pub(super) fn check(
     outcome.problems.into_iter().map(|problem| problem.error).collect()
 }
 
-/// A problem with the text by which duplicates are recognised.
+/// A problem with the message that identifies duplicates.
 #[derive(Debug, Clone)]
 struct Problem {
     error: FieldError,
     text: String,
 }
 
-/// Problems, and how much fitted: the branch of `oneOf` that fits best explains itself.
+/// Problems, and how much matched: the best-matching branch of `oneOf` reports its errors.
 #[derive(Debug, Default)]
 struct Outcome {
     problems: Vec<Problem>,
@@ -57,13 +57,13 @@ impl Outcome {
     }
 }
 
-/// One place in the value. Its path is spelled out only when there is something to report.
+/// One place in the value. Its path is formatted only if there is something to report.
 struct Node<'a> {
     step: Step<'a>,
     prefix: &'a str,
 }
 
-/// How one gets to a place.
+/// The step that leads to a place.
 enum Step<'a> {
     Start,
     Name(&'a Node<'a>, &'a str),
@@ -79,7 +79,7 @@ impl Node<'_> {
         Node { step: Step::Index(self, index), prefix: self.prefix }
     }
 
-    /// The path as texts spell it: `spec.ports[0]`.
+    /// The path as used in messages: `spec.ports[0]`.
     fn path(&self) -> String {
         match &self.step {
             Step::Start => String::new(),
@@ -110,7 +110,7 @@ impl Node<'_> {
 
     fn check(&self, schema: &Schema, value: &Value, old: Option<&Value>, outcome: &mut Outcome) {
         if old.is_some_and(|old| is_unchanged(schema, value, old)) {
-            // Unchanged since it was accepted: forgiven, whatever the schema says by now.
+            // Unchanged since it was accepted, so it is ignored even if the schema has changed.
             return;
         }
         self.check_type(schema, value, outcome);
@@ -157,7 +157,7 @@ impl Node<'_> {
         let format = schema.format.as_deref().filter(|format| super::formats::is_supported(format));
         let names: Vec<&str> = wanted.iter().map(|kind| kind.as_str()).collect();
         let (names, found) = match (format, value) {
-            // Upstream never complains about a list where formatted text is expected.
+            // Upstream never complains about a list where a formatted string is expected.
             (Some(_), Value::Array(_)) if names == ["string"] => return,
             (Some(format), Value::Number(_)) => {
                 (format.to_owned(), if found == "integer" { "int64" } else { "float64" })
@@ -240,7 +240,7 @@ impl Node<'_> {
         }
         for (name, property) in &schema.properties {
             let Some(value) = find(fields, name) else { continue };
-            // Metadata was decoded already; only what the CRD adds is left to check.
+            // Metadata has already been decoded; only the CRD's own constraints are left to check.
             let limits = if property.is_builtin() { &schema.metadata_limits } else { &None };
             match limits {
                 Some(limits) => self.child(name).check(limits, value, before(name), outcome),
@@ -256,7 +256,7 @@ impl Node<'_> {
     }
 }
 
-/// The item of the old list that this item was, when the list type can tell.
+/// The previous state of this item, if the list type can identify it.
 fn correlated_item<'old>(
     schema: &Schema,
     item: &Value,
@@ -280,7 +280,7 @@ fn found_type(value: &Value) -> &'static str {
 }
 
 fn is_whole(value: &Value) -> bool {
-    // Beyond this, floats cannot tell neighbouring integers apart.
+    // Beyond this, floats cannot distinguish neighbouring integers.
     const INTEGER_MAX: f64 = 9_007_199_254_740_991.0;
     value.as_f64().is_some_and(|number| number.fract() == 0.0 && number.abs() <= INTEGER_MAX)
 }

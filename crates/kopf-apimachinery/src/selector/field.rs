@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::resource::ResourceInfo;
 
-/// A conjunction of comparisons of fields with texts.
+/// A conjunction of comparisons of fields with strings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FieldSelector {
     terms: Vec<Term>,
@@ -18,7 +18,7 @@ struct Term {
 }
 
 impl FieldSelector {
-    /// Parses the text form with upstream's error text.
+    /// Parses the text form, with upstream's error messages.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut terms = Vec::new();
         for part in split_terms(text) {
@@ -37,7 +37,7 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
-    /// Whether the object fulfils every term.
+    /// Whether the object matches every term.
     pub(crate) fn matches(&self, object: &Value) -> bool {
         self.terms.iter().all(|term| {
             let actual = field_text(object, &term.field);
@@ -53,7 +53,8 @@ impl FieldSelector {
             .map(|term| term.value.as_str())
     }
 
-    /// Refuses fields that the resource cannot be selected by, in upstream's two wordings.
+    /// Rejects fields that the resource does not support in selectors, with upstream's two
+    /// messages.
     pub(crate) fn check(
         &self,
         resource: &ResourceInfo,
@@ -131,7 +132,7 @@ fn unescape(value: &str) -> String {
     text
 }
 
-/// The text of a field as selectors see it; objects are always in their storage version.
+/// The value of a field as selectors see it; objects are always in their storage version.
 fn field_text(object: &Value, field: &str) -> String {
     let field = match field {
         "source" => {

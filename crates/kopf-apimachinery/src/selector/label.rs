@@ -25,7 +25,7 @@ enum Test {
 }
 
 impl LabelSelector {
-    /// Parses the text form, with upstream's error texts.
+    /// Parses the text form, with upstream's error messages.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser { tokens: tokens(text), index: 0 };
         let requirements = parser.requirements()?;
@@ -37,7 +37,7 @@ impl LabelSelector {
         self.requirements.is_empty()
     }
 
-    /// Whether a label map (or null) fulfils every requirement.
+    /// Whether a label map (or null) matches every requirement.
     pub fn matches(&self, labels: &Value) -> bool {
         self.requirements.iter().all(|requirement| {
             let value = labels.get(&requirement.key).and_then(Value::as_str);

@@ -1,7 +1,8 @@
-//! Which share of the objects a list or watch concerns: `shardSelector` of Kubernetes 1.36.
+//! Selects a share of the objects of a list or watch: `shardSelector` of Kubernetes 1.36.
 //!
-//! Pure. KEP-5866: `shardRange(object.metadata.uid, '0x...', '0x...')`, several of them joined by
-//! `||`, over the 64-bit FNV-1a hash of the field. Texts of errors are upstream's.
+//! Pure. KEP-5866: `shardRange(object.metadata.uid, '0x...', '0x...')`, optionally several joined
+//! by `
+//! `, over the 64-bit FNV-1a hash of the field. Error messages are upstream's.
 
 use serde::Deserialize;
 
@@ -10,7 +11,7 @@ use super::shard_syntax::{Expression, parse};
 /// The end of the hash space: 2^64, which no 64-bit number reaches.
 const SPACE_END: &str = "10000000000000000";
 
-/// The ranges that are selected; none selects everything.
+/// The selected ranges; an empty list selects everything.
 #[derive(Debug, Clone, Default)]
 pub struct ShardSelector {
     field: Field,
@@ -24,14 +25,14 @@ enum Field {
     Namespace,
 }
 
-/// From the first hash up to the end, which is not included.
+/// From the first hash up to, but not including, the end.
 #[derive(Debug, Clone)]
 struct Span {
     start: u128,
     end: u128,
 }
 
-/// What is read of an object.
+/// The parts of an object that are read.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Head<'a> {
@@ -107,7 +108,7 @@ impl ShardSelector {
         self.ranges.iter().any(|it| it.start <= hash && hash < it.end)
     }
 
-    /// The selector as lists repeat it.
+    /// The selector as repeated in list responses.
     pub fn canonical(&self) -> Option<String> {
         let path = self.field.path();
         let term = |it: &Span| {

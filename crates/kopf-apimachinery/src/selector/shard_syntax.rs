@@ -1,23 +1,23 @@
-//! The syntax of `shardSelector`: the part of CEL that can be written there, and what is refused.
+//! The syntax of `shardSelector`: the allowed subset of CEL, and errors for the rest.
 //!
-//! Pure. Text goes in, a tree comes out; what it means is decided in `shard`.
+//! Pure. Parses a text into a tree, which `shard` interprets.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// A tree of CEL.
+/// A CEL expression.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Expression {
     Ident(String),
     Select(Box<Expression>, String),
     Call(String, Vec<Expression>),
     Text(String),
-    /// A number; of its value only the type in Go is of interest.
+    /// A number; only its Go type matters.
     Number(&'static str),
 }
 
 impl Expression {
-    /// The number of its kind in cel-go, which is what messages say.
+    /// The number of its kind in cel-go, which messages contain.
     pub(super) fn kind(&self) -> u8 {
         match self {
             Self::Call(..) => 1,
@@ -28,7 +28,7 @@ impl Expression {
     }
 }
 
-/// Longer chains of parentheses are refused, since they are read by recursion.
+/// Deeper nesting is rejected, since the parser is recursive.
 const DEPTH_MAX: usize = 50;
 
 /// Reads a whole text.
@@ -41,7 +41,7 @@ pub(super) fn parse(text: &str) -> Result<Expression, String> {
     }
 }
 
-/// The binary operators by strength, the weakest first.
+/// The binary operators by precedence, the weakest first.
 const OPERATORS: [&[&str]; 3] = [&["||"], &["&&"], &["==", "!=", "<=", ">=", "<", ">"]];
 
 struct Parser<'a> {
@@ -165,7 +165,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The rest of a text; escapes stand for themselves, since no valid selector has any.
+    /// The rest of a string; escapes are kept as they are, since no valid selector has any.
     fn text(&mut self, quote: char) -> Result<Expression, String> {
         let mut text = String::new();
         loop {

@@ -1,4 +1,4 @@
-//! Claims about selectors.
+//! Tests for selectors.
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn every_label_operator_works() {
 }
 
 #[test]
-fn label_errors_speak_like_upstream() {
+fn label_errors_are_worded_like_upstream() {
     assert_eq!(
         LabelSelector::parse("a b c").unwrap_err(),
         "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"

@@ -1,4 +1,4 @@
-//! Arbitrary trees for the claims about encoders and decoders.
+//! Arbitrary trees for tests of encoders and decoders.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

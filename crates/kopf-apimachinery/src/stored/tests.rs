@@ -1,4 +1,4 @@
-//! Claims about trees that come and go.
+//! Tests for trees that are dropped and decoded again.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! Runs the webhooks that concern a write: mutating ones in order, validating ones side by side.
+//! Runs the webhooks that match a write: mutating ones in order, validating ones in parallel.
 //!
-//! Owns failure policies, dry-run checks and reinvocation. Whether a webhook is concerned is
-//! decided by `matching`; the conversation is `review` over `call`.
+//! Responsible for failure policies, dry-run checks and reinvocation. `matching` decides whether a
+//! webhook is called; `review` and `call` exchange the messages.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -16,7 +16,7 @@ use crate::state::Inner;
 use crate::store::Snapshot;
 use crate::{StatusError, patch, schema};
 
-/// Asks every mutating webhook, and some of them once more if later ones changed the object.
+/// Calls every mutating webhook, and some of them again if later ones changed the object.
 pub(super) async fn mutate(
     inner: &Inner,
     snapshot: &Snapshot,
@@ -44,8 +44,8 @@ pub(super) async fn mutate(
     Ok(())
 }
 
-/// Asks one mutating webhook and applies its patch; tells whether the object changed, or nothing
-/// if the webhook was not concerned.
+/// Calls one mutating webhook and applies its patch. Returns whether the object changed; `None` if
+/// the webhook does not match.
 async fn ask_mutating(
     inner: &Inner,
     snapshot: &Snapshot,
@@ -86,7 +86,7 @@ async fn ask_mutating(
     Ok(Some(*object != before))
 }
 
-/// Asks every validating webhook; the first refusal in their order counts.
+/// Calls every validating webhook; the first denial in webhook order is returned.
 pub(super) async fn validate(
     inner: &Inner,
     snapshot: &Snapshot,
@@ -125,11 +125,11 @@ pub(super) async fn validate(
     refusal.map_or(Ok(()), Err)
 }
 
-/// What came of asking a webhook.
+/// The result of calling a webhook.
 enum Exchange {
     /// Its match conditions do not hold.
     NotConcerned,
-    /// It could not be asked, and that does not matter.
+    /// The call failed, and the failure policy is `Ignore`.
     Ignored,
     Answered(Answer),
 }

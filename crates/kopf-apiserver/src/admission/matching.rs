@@ -1,6 +1,6 @@
-//! Decides whether a webhook is to be asked about a write, and under which name of the resource.
+//! Decides whether a webhook is called for a write, and for which version of the resource.
 //!
-//! Pure apart from reading namespaces from the snapshot. Same rules as upstream: selectors, rules
+//! Pure apart from reading namespaces from the snapshot. Follows upstream's rules: selectors, rules
 //! with wildcards, scope and subresources, equivalent versions, match conditions in CEL.
 
 use std::borrow::Cow;
@@ -18,21 +18,21 @@ use crate::state::Inner;
 use crate::store::Snapshot;
 use crate::{StatusError, User, convert};
 
-/// The version of the resource under which a webhook wants to see a write.
+/// The version of the resource in which a webhook receives a write.
 pub(super) enum Seen {
-    /// As it was requested.
+    /// The requested version.
     AsRequested,
-    /// As an equivalent version.
+    /// An equivalent version.
     As(Arc<ResourceInfo>),
 }
 
 /// A write as one webhook sees it.
 pub(super) struct View<'a> {
-    /// The resource in the version that the webhook asked for.
+    /// The resource in the version for the webhook.
     pub(super) resource: &'a ResourceInfo,
     /// The new object in that version.
     pub(super) object: Option<Cow<'a, Value>>,
-    /// The present object in that version.
+    /// The current object in that version.
     pub(super) old_object: Option<Cow<'a, Value>>,
 }
 
@@ -44,9 +44,9 @@ impl<'a> View<'a> {
         Self { resource: request.resource, object, old_object }
     }
 
-    /// The write in the version that a webhook asked for.
+    /// The write in the version for a webhook.
     ///
-    /// Objects of custom resources are converted; of built-in ones, only the apiVersion differs.
+    /// Custom resources are converted; for built-in kinds, only the apiVersion differs.
     pub(super) async fn of(
         inner: &Inner,
         request: &'a AdmissionRequest<'_>,
@@ -65,7 +65,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// An object in the version of a resource; a failure is the server's own.
+/// Converts an object to the version of a resource; failures are internal errors.
 pub(super) async fn in_version(
     inner: &Inner,
     resource: &ResourceInfo,
@@ -75,14 +75,14 @@ pub(super) async fn in_version(
     converted.map_err(convert::ConversionError::into_internal)
 }
 
-/// Whether the rules and selectors of a webhook fit a write.
+/// Whether the rules and selectors of a webhook match a write.
 pub(super) fn find(
     webhook: &Webhook,
     inner: &Inner,
     snapshot: &Snapshot,
     request: &AdmissionRequest<'_>,
 ) -> Option<Seen> {
-    // Webhooks could otherwise make their own configurations unchangeable.
+    // Otherwise, webhooks could make their own configurations immutable.
     if request.resource.group == "admissionregistration.k8s.io" {
         return None;
     }
@@ -92,7 +92,7 @@ pub(super) fn find(
     is_selected.then_some(seen)
 }
 
-/// Whether the `matchConstraints` of a policy, or the `matchResources` of its binding, fit a write,
+/// Whether the `matchConstraints` of a policy or the `matchResources` of its binding match a write,
 /// and in which version of the resource.
 pub(super) fn constrains(
     constraints: &Value,
@@ -128,7 +128,7 @@ pub(super) fn constrains(
     others.find(|other| fits("resourceRules", other)).map(Seen::As)
 }
 
-/// The resource of a write in its other versions.
+/// The other versions of a write's resource.
 fn other_versions<'a>(
     inner: &Inner,
     request: &'a AdmissionRequest<'_>,
@@ -152,7 +152,7 @@ fn find_version(webhook: &Webhook, inner: &Inner, request: &AdmissionRequest<'_>
         .map(Seen::As)
 }
 
-/// Whether one rule fits a write, seen as a version of the resource.
+/// Whether a rule matches a write in this version of the resource.
 fn matches_rule(rule: &Value, resource: &ResourceInfo, request: &AdmissionRequest<'_>) -> bool {
     let has = |list: &str, wanted: &str| {
         texts(rule, &[list]).iter().any(|entry| *entry == "*" || *entry == wanted)
@@ -216,7 +216,7 @@ fn matches_object(selector: Option<&Value>, request: &AdmissionRequest<'_>) -> b
             .any(|object| matches_or_everything(selector, at(object, &["metadata", "labels"])))
 }
 
-/// Whether all match conditions hold; an error decides by the failure policy.
+/// Whether all match conditions hold; on errors, the failure policy decides.
 pub(super) fn holds(
     webhook: &Webhook,
     inner: &Inner,
@@ -240,7 +240,7 @@ pub(super) fn holds(
     }
 }
 
-/// Whether all conditions hold; the error tells which ones have no answer.
+/// Whether all conditions hold; the error names the conditions that could not be evaluated.
 pub(super) fn all_hold<'a>(
     environment: &Arc<Environment>,
     expressions: impl Iterator<Item = &'a str>,
@@ -249,7 +249,7 @@ pub(super) fn all_hold<'a>(
     for expression in expressions {
         match environment.holds(expression) {
             Ok(true) => {}
-            // One false condition decides, whatever else went wrong.
+            // One false condition decides, even if others failed.
             Ok(false) => return Ok(false),
             Err(problem) => {
                 problems.push(format!("expression '{expression}' resulted in error: {problem}"));
@@ -263,7 +263,7 @@ pub(super) fn all_hold<'a>(
     }
 }
 
-/// What expressions about a write can see.
+/// The environment of expressions about a write.
 pub(super) fn environment(
     inner: &Inner,
     request: &AdmissionRequest<'_>,
@@ -283,7 +283,7 @@ pub(super) fn environment(
         }
         None => authorizer.authorize(&snapshot, &user, question),
     });
-    // Expressions have the objects as variables of their own.
+    // Expressions see the objects as separate variables.
     let mut seen_request = review_request.clone();
     if let Some(fields) = seen_request.as_object_mut() {
         fields.shift_remove("object");
@@ -300,7 +300,7 @@ pub(super) fn environment(
     Environment::new(admitted, variables.iter().copied())
 }
 
-/// What expressions see of the namespace of an object; none in cluster scope.
+/// The namespace of an object as expressions see it; `None` for cluster-scoped objects.
 fn seen_namespace(snapshot: &Snapshot, request: &AdmissionRequest<'_>) -> Option<Value> {
     const METADATA: [&str; 9] = [
         "name",

@@ -1,8 +1,7 @@
-//! What upstream compiles in as admission plugins and is not part of a kind's own strategy:
-//! the default class and the protection finalizers of volumes, priorities, limit ranges, pod
-//! security, quotas.
+//! Upstream's built-in admission plugins that are not part of a kind's own strategy: the default
+//! class and the protection finalizers of volumes, priorities, limit ranges, pod security, quotas.
 //!
-//! Pure. Plugins about services, jobs, and most about pods are with their kinds.
+//! Pure. Plugins for services, jobs and most of those for pods are with their kinds.
 
 mod limit_ranges;
 mod priority;
@@ -21,10 +20,10 @@ use crate::store::Snapshot;
 pub(crate) use quota::Charge;
 pub(super) use quota::check as check_quota;
 
-/// Annotation of the class for claims that name none.
+/// The annotation that marks the default class for claims without a class.
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
-/// Whether any plugin looks at this resource.
+/// Whether any plugin handles this resource.
 pub(super) fn concern(resource: &ResourceInfo, snapshot: &Snapshot) -> bool {
     matches!(
         &*resource.table,
@@ -33,7 +32,7 @@ pub(super) fn concern(resource: &ResourceInfo, snapshot: &Snapshot) -> bool {
         || super::has_any(snapshot, quota::QUOTAS)
 }
 
-/// Lets every plugin change the new object, or refuse it.
+/// Lets every plugin change or reject the new object.
 pub(super) fn mutate(
     snapshot: &Snapshot,
     request: &mut AdmissionRequest<'_>,
@@ -63,10 +62,10 @@ pub(super) fn mutate(
     Ok(())
 }
 
-/// Refuses pods whose service account does not exist.
+/// Rejects pods whose service account does not exist.
 fn account(snapshot: &Snapshot, namespace: &str, pod: &Value) -> Result<(), String> {
     let name = fields::text(pod, &["spec", "serviceAccountName"]);
-    // The default account comes a moment after its namespace.
+    // The default account is created shortly after its namespace.
     if matches!(name, "" | "default") || snapshot.get("serviceaccounts", namespace, name).is_some()
     {
         return Ok(());
@@ -76,7 +75,7 @@ fn account(snapshot: &Snapshot, namespace: &str, pod: &Value) -> Result<(), Stri
     ))
 }
 
-/// Lets every plugin refuse the new object; quotas come last, after webhooks.
+/// Lets every plugin reject the new object; quotas come last, after webhooks.
 pub(super) fn validate(
     snapshot: &Snapshot,
     request: &mut AdmissionRequest<'_>,
@@ -96,7 +95,7 @@ fn refusal(request: &AdmissionRequest<'_>, problem: &str) -> StatusError {
     StatusError::forbidden(&resource.group, &resource.resource, request.name, problem)
 }
 
-/// Gives a claim without class the newest default class.
+/// Assigns the newest default class to a claim without a class.
 fn choose_class(snapshot: &Snapshot, claim: &mut Value) {
     if at(claim, &["spec", "storageClassName"]).is_some_and(|class| !class.is_null()) {
         return;

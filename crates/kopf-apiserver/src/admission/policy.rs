@@ -1,8 +1,8 @@
-//! ValidatingAdmissionPolicies: rules in CEL that refuse writes without any webhook.
+//! ValidatingAdmissionPolicies: rules in CEL that reject writes without a webhook.
 //!
-//! Same matching, order, actions and texts as upstream. This file finds the policies and acts on
-//! what they say; `policy/params` finds their parameters, `policy/verdict` evaluates them.
-//! `policy/mutations` has the policies that change objects.
+//! Matching, order, actions and messages follow upstream. This file finds the policies and acts on
+//! their results; `policy/params` finds their parameters and `policy/verdict` evaluates them.
+//! `policy/mutations` contains the policies that change objects.
 
 pub(super) mod mutations;
 mod params;
@@ -21,19 +21,19 @@ use crate::{Cause, StatusError, Stored};
 use verdict::{Annotation, Failure, Rules};
 
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
-/// Table of the bindings; without one, no policy matters.
+/// The table of bindings; a policy without a binding has no effect.
 pub(super) const BINDINGS: &str = "validatingadmissionpolicybindings.admissionregistration.k8s.io";
-/// Longer values of audit annotations are cut.
+/// Longer values of audit annotations are truncated.
 const ANNOTATION_BYTES_MAX: usize = 10 << 10;
 /// The annotation of failures whose action is `Audit`.
 const FAILURE_ANNOTATION: &str = "validation.policy.admission.k8s.io/validation_failure";
 
-/// What the policies come to for one write.
+/// The results of all policies for one write.
 #[derive(Default)]
 struct Findings {
     warnings: Vec<String>,
     annotations: Vec<(String, String)>,
-    /// The first one counts.
+    /// Only the first one is reported.
     denials: Vec<Denial>,
 }
 
@@ -42,7 +42,7 @@ struct Denial {
     reason: String,
 }
 
-/// Lets every bound policy refuse the request.
+/// Lets every bound policy reject the request.
 pub(super) async fn validate(
     inner: &Inner,
     snapshot: &Snapshot,
@@ -145,7 +145,8 @@ impl Policy<'_> {
         Ok(())
     }
 
-    /// Refuses the write because the policy cannot be evaluated, unless that does not matter.
+    /// Rejects the write because the policy cannot be evaluated, unless its failure policy is
+    /// `Ignore`.
     fn misconfigured(&self, binding: Option<&str>, problem: &str, findings: &mut Findings) {
         if text(self.content, &["spec", "failurePolicy"]) != "Ignore" {
             findings.denials.push(self.denial(binding, problem, ""));

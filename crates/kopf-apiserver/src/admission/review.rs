@@ -1,6 +1,6 @@
-//! The AdmissionReview format: what a webhook is sent and what its answer means.
+//! The AdmissionReview format: requests to webhooks and their responses.
 //!
-//! Pure. Field order, nulls and error texts as the real server's.
+//! Pure. Field order, nulls and error messages are the real server's.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,16 +12,16 @@ use crate::fields::{at, flag, number, text, texts};
 use crate::resource::ResourceInfo;
 use crate::{Cause, Details, StatusError};
 
-/// What an allowed or denied answer says.
+/// A response that allows or denies the write.
 #[derive(Debug, PartialEq)]
 pub(super) struct Answer {
     /// Warnings for the client.
     pub(super) warnings: Vec<String>,
-    /// The changes, or why the write is denied.
+    /// The patch, or the reason for the denial.
     pub(super) verdict: Result<Option<Value>, Denial>,
 }
 
-/// A webhook's refusal: the `status` of its answer.
+/// A webhook's denial: the `status` of its response.
 #[derive(Debug, PartialEq)]
 pub(super) struct Denial {
     status: Value,
@@ -93,15 +93,14 @@ fn resource_of(resource: &ResourceInfo) -> Value {
     })
 }
 
-/// The object in the version that the webhook asked for. Of built-in kinds, only the name of the
-/// version changes.
+/// The object in the version for the webhook. For built-in kinds, only the apiVersion changes.
 fn object_as(object: Option<&Value>, resource: &ResourceInfo) -> Value {
     let Some(object) = object else { return Value::Null };
     let mut object = object.clone();
     if text(&object, &["kind"]) == resource.kind {
         object["apiVersion"] = json!(resource.api_version());
     }
-    // Go's built-in types print the time that a new object does not have yet.
+    // Go's built-in types print a null creation time for new objects.
     if !resource.is_custom()
         && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
     {
@@ -110,7 +109,7 @@ fn object_as(object: Option<&Value>, resource: &ResourceInfo) -> Value {
     object
 }
 
-/// Reads the answer of a webhook; the error says why it is no answer.
+/// Reads the response of a webhook; the error says why it is invalid.
 pub(super) fn read(
     review: &Value,
     uid: &str,
@@ -179,7 +178,7 @@ fn decode_patch(patch: &str, patch_type: Option<&Value>) -> Result<Value, String
 }
 
 impl Denial {
-    /// The failure that the client sees.
+    /// The error that the client receives.
     pub(super) fn into_error(self, webhook: &str) -> StatusError {
         let denied = format!("admission webhook {webhook:?} denied the request");
         let reason = text(&self.status, &["reason"]);

@@ -1,6 +1,7 @@
 //! One webhook of a configuration, read from its stored object.
 //!
-//! Plain data with upstream's defaults. Order is by configuration name, then by place in the list.
+//! Plain data with upstream's defaults. Ordered by configuration name, then by position in the
+//! list.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ pub(super) struct Webhook {
     index: usize,
 }
 
-/// What happens when a webhook cannot be asked.
+/// The action if a webhook cannot be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FailurePolicy {
     Fail,
@@ -80,7 +81,7 @@ impl Webhook {
         u64::try_from(seconds).unwrap_or(10)
     }
 
-    /// Whether requests under other names of the same resource count as well.
+    /// Whether requests for other versions of the same resource match as well.
     pub(super) fn matches_equivalents(&self) -> bool {
         text(self.value(), &["matchPolicy"]) != "Exact"
     }
@@ -93,7 +94,7 @@ impl Webhook {
         matches!(text(self.value(), &["sideEffects"]), "None" | "NoneOnDryRun")
     }
 
-    /// The first version in the webhook's list that this server speaks.
+    /// The first version in the webhook's list that this server supports.
     pub(super) fn review_version(&self) -> &str {
         texts(self.value(), &["admissionReviewVersions"])
             .into_iter()

@@ -1,6 +1,8 @@
-//! Tokens of service accounts: for whom, for how long, and as long as which objects exist.
+//! Tokens of service accounts: their audience, their expiry, and the objects that they are bound
+//! to.
 //!
-//! Judges claims whose signature is known to be right. Same rules, leeway and words as upstream.
+//! Checks claims whose signature has already been verified. Rules, leeway and messages are
+//! upstream's.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -9,12 +11,13 @@ use super::{Identified, Present};
 use crate::fields::{number, text, texts};
 use crate::{StatusError, Stored, User, meta};
 
-/// How much clocks may differ: what has expired or was deleted only just now still counts.
+/// The allowed clock skew: tokens that have just expired or whose object was just deleted still
+/// count.
 const LEEWAY_SECONDS: i64 = 60;
-/// Why tokens are refused whose object is gone; upstream says no more.
+/// The error for tokens whose object is gone; upstream gives no details.
 const INVALIDATED: &str = "service account token has been invalidated";
 
-/// The service account behind claims; the error says why they do not count, or no longer.
+/// The service account behind claims; the error says why they are not valid, or no longer valid.
 pub(super) fn identify(
     claims: &Value,
     audiences: &[&str],
@@ -52,7 +55,7 @@ pub(super) fn identify(
     for (kind, table, namespace) in
         [("secret", "secrets", namespace), ("pod", "pods", namespace), ("node", "nodes", "")]
     {
-        // The node of a pod is only told; it need not exist.
+        // The node of a pod is only informational; it need not exist.
         let is_told = kind == "node" && !private["pod"].is_null();
         if !private[kind].is_null() && !is_told {
             check_object(kind, &private[kind], table, namespace, present)?;
@@ -99,7 +102,7 @@ fn was_deleted(stored: &Stored, now: Timestamp) -> bool {
     deleted.is_some_and(|time| time.as_second() < now.as_second() - LEEWAY_SECONDS)
 }
 
-/// What a token says about itself and its object.
+/// The extra attributes of a token.
 fn extra(claims: &Value) -> std::collections::BTreeMap<String, Vec<String>> {
     let private = &claims["kubernetes.io"];
     let mut extra = std::collections::BTreeMap::new();
@@ -120,13 +123,13 @@ fn extra(claims: &Value) -> std::collections::BTreeMap<String, Vec<String>> {
     extra
 }
 
-/// A list of texts as Go prints it with `%q`.
+/// A list of strings as Go prints it with `%q`.
 fn quoted(texts: &[&str]) -> String {
     let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
     format!("[{}]", quoted.join(" "))
 }
 
-/// The object that a token is to be bound to, as claims name it.
+/// The object that a token is bound to, in the form of claims.
 #[derive(Default)]
 pub(crate) struct Bound {
     /// `pod`, `secret` or `node` with name and uid, and the node of a pod.
@@ -134,13 +137,13 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// Whether the token lives and dies with a pod.
+    /// Whether the token is bound to a pod.
     pub(crate) fn is_pod(&self) -> bool {
         self.claims.iter().any(|(kind, _)| *kind == "pod")
     }
 }
 
-/// Finds the object that a token of a service account is to be bound to.
+/// Finds the object that a service account token should be bound to.
 pub(crate) fn bind(
     reference: &Value,
     namespace: &str,
@@ -190,10 +193,10 @@ pub(crate) fn bind(
     Ok(Bound { claims })
 }
 
-/// When a token ends, and from when on its use is a warning: tokens in pods may be used for a year,
-/// so that programs that do not read them again go on working.
+/// The expiry of a token, and the time after which its use gives a warning. Tokens in pods are
+/// valid for a year, so that programs that do not reload them keep working.
 pub(crate) fn lifetime(seconds: i64, is_in_pod: bool, now: Timestamp) -> (Timestamp, Option<i64>) {
-    /// What kubelets ask for if nothing else is said.
+    /// The default lifetime that kubelets request.
     const PROJECTED_SECONDS: i64 = 3607;
     const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
     let after = |seconds| now.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(now);

@@ -1,7 +1,7 @@
-//! Records what controllers announce as Event objects, and counts repetitions.
+//! Records what controllers report as Event objects, and counts repetitions.
 //!
-//! Owns the shape of these events and a short memory of those that were written last, as clients
-//! of upstream have. An event that cannot be written is dropped: events are best effort.
+//! Responsible for the content of these events and a cache of recent ones, as upstream's clients
+//! have. An event that cannot be written is dropped: events are best effort.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,11 @@ use kopf_controllers::world::Collection;
 use crate::fields::{self, stamp};
 use crate::local::{LocalClient, Patch, Target};
 
-/// Remembered events; beyond that, all are forgotten, and repetitions become new events.
+/// The number of cached events; beyond that the cache is cleared, and repetitions become new
+/// events.
 const MEMORY_MAX: usize = 4096;
 
-/// What makes two events repetitions: uid, place, reason, text and source.
+/// Identifies repetitions: uid, object, reason, message and source.
 type Identity = (String, Regarding, &'static str, String, &'static str);
 
 /// See the module.
@@ -25,12 +26,12 @@ type Identity = (String, Regarding, &'static str, String, &'static str);
 pub(super) struct Recorder {
     /// Names and counts of recent events.
     recent: HashMap<Identity, (String, u64)>,
-    /// Makes names differ when the clock stands still.
+    /// Makes names unique while the clock stands still.
     written: u64,
 }
 
 impl Recorder {
-    /// Writes one event, or counts it.
+    /// Writes one event, or increments the count of an existing one.
     pub(super) async fn record(
         &mut self,
         client: &LocalClient,

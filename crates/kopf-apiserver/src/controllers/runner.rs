@@ -1,8 +1,8 @@
-//! Runs controllers: notices changes, keeps their work queues, executes what they ask for.
+//! Runs controllers: detects changes, keeps their work queues, executes their actions.
 //!
-//! One task per [`Group`]. A group compares the newest snapshot with the one it saw last, so it
-//! can neither miss nor queue changes: what it has not seen yet is the difference, however long
-//! it was away. Time comes from the server's clock only.
+//! One task per [`Group`]. A group compares the newest snapshot with the one it saw last, so it can
+//! neither miss nor queue changes: however long it was away, it sees the whole difference. Time
+//! comes from the server's clock only.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -23,39 +23,39 @@ use kopf_controllers::world::{
     Action, Change, Collection, Controller, Interest, Key, Outcome, Seen, World,
 };
 
-/// Immediate retries after lost races, before a key has to wait like after other failures.
+/// Immediate retries after conflicts, before a key is delayed as after other failures.
 const RACES_MAX: u32 = 20;
-/// Wait after the first failure; doubles with each further one.
+/// The delay after the first failure; doubles with each further one.
 const RETRY_DELAY: Duration = Duration::from_millis(5);
-/// Longest wait after a failure.
+/// The maximum delay after a failure.
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(1000);
 
-/// Changes that concerned nobody in a row, after which a group looks less often.
+/// The number of consecutive irrelevant changes after which a group polls less often.
 const BORING_MAX: u32 = 16;
-/// How long a bored group lets changes gather.
+/// How long changes are batched after that.
 const GATHERING: Duration = Duration::from_millis(1);
 
-/// How far a group has come.
+/// The progress of a group.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
-    /// Everything up to this version has been seen and dealt with.
+    /// Everything up to this version has been handled.
     pub(crate) version: u64,
-    /// When the group will act by itself.
+    /// The time at which the group will act without a change.
     pub(crate) wake_at: Option<Timestamp>,
-    /// How many changes of the stage rules have been dealt with.
+    /// How many changes of the stage rules have been handled.
     pub(crate) pokes: u64,
-    /// Whether a new group that takes up at this version would do as this one does.
+    /// Whether a new group that starts at this version would behave like this one.
     pub(crate) is_at_rest: bool,
 }
 
-/// A controller's place in its group, and one of its keys.
+/// The index of a controller in its group, and one of its keys.
 type Task = (usize, Key);
 
 /// Controllers that share one task: their runs never overlap.
 pub(crate) struct Group {
     client: LocalClient,
     members: Vec<Member>,
-    /// The tables that any member wants to hear about; `None` means all.
+    /// The tables that any member watches; `None` means all.
     tables: Option<HashSet<Collection>>,
     seen: Snapshot,
     queue: VecDeque<Task>,
@@ -64,7 +64,7 @@ pub(crate) struct Group {
     failures: HashMap<Task, u32>,
     pokes: watch::Receiver<u64>,
     progress: watch::Sender<Progress>,
-    /// Writes events about what the members do, if the server shows them.
+    /// Records events about the members' actions, if enabled.
     recorder: Option<Recorder>,
 }
 
@@ -75,16 +75,16 @@ struct Member {
 }
 
 impl Group {
-    /// A group that starts with what `seen` does not have yet; with everything, if that is empty.
+    /// A group that starts with the changes since `seen`, or with everything if that is empty.
     ///
-    /// `pokes` counts changes outside of the world that concern its controllers.
+    /// `pokes` counts changes outside of the store that affect its controllers.
     pub(crate) fn new(
         client: &LocalClient,
         controllers: Vec<Box<dyn Controller>>,
         mut pokes: watch::Receiver<u64>,
         seen: Snapshot,
     ) -> Self {
-        // Changes of the stage rules before the group began also concern it.
+        // The group also handles changes of the stage rules from before it started.
         pokes.mark_changed();
         let members: Vec<Member> = controllers
             .into_iter()
@@ -110,25 +110,25 @@ impl Group {
         }
     }
 
-    /// The same group, which records what its members do as events.
+    /// The same group, but recording events about its members' actions.
     #[must_use]
     pub(crate) fn recording(mut self, is_recording: bool) -> Self {
         self.recorder = is_recording.then(Recorder::default);
         self
     }
 
-    /// Tells how far the group has come.
+    /// The progress of the group.
     pub(crate) fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.subscribe()
     }
 
-    /// Works until the task is aborted.
+    /// Runs until the task is aborted.
     pub(crate) async fn run(mut self) {
         let mut newest = self.client.newest_version();
         let mut boring = 0;
         loop {
             if boring > BORING_MAX {
-                // A flood of changes that concern nobody here is looked at in batches.
+                // Many irrelevant changes in a row are handled in batches.
                 tokio::time::sleep(GATHERING).await;
             }
             newest.mark_unchanged();
@@ -210,7 +210,7 @@ impl Group {
         }
     }
 
-    /// Tells the controllers what changed since the snapshot that they saw last.
+    /// Passes the changes since the last snapshot to the controllers.
     fn absorb(&mut self) {
         let newest = self.client.snapshot();
         if newest.resource_version() == self.seen.resource_version() {
@@ -255,7 +255,7 @@ impl Group {
         let member = &mut self.members[task.0];
         let run = AssertUnwindSafe(|| member.controller.reconcile(&task.1, &world, now));
         let Ok(outcome) = std::panic::catch_unwind(run) else {
-            // Our own bug; the other keys of the group must not suffer from it.
+            // A bug in a controller must not affect the other keys of the group.
             let name = member.controller.name();
             tracing::error!(controller = name, key = ?task.1, "controller gave up on an object");
             return;
@@ -280,7 +280,7 @@ impl Group {
         }
     }
 
-    /// Records the writes that succeeded.
+    /// Records events for the successful writes.
     async fn announce(
         &mut self,
         task: &Task,
@@ -316,7 +316,7 @@ impl Group {
     }
 }
 
-/// What a controller saw before it wrote.
+/// The state that a controller saw before it wrote.
 struct Witness {
     subject: Seen,
     /// The objects that each action changes.
@@ -324,7 +324,7 @@ struct Witness {
 }
 
 impl Witness {
-    /// Nothing if the subject is gone, or if there is nothing to write.
+    /// `None` if the subject is gone or there is nothing to write.
     fn of(subject: &Key, outcome: &Outcome, world: &dyn World) -> Option<Self> {
         if outcome.actions.is_empty() {
             return None;
@@ -334,7 +334,7 @@ impl Witness {
     }
 }
 
-/// What the members of a group want to hear about together.
+/// The tables that the members of a group watch together.
 fn tables_of(members: &[Member]) -> Option<HashSet<Collection>> {
     let mut tables = HashSet::new();
     for member in members {
@@ -357,7 +357,7 @@ fn is_interested(interest: &Interest, collection: &Collection) -> bool {
     }
 }
 
-/// An object that was deleted and created again between two looks is two changes.
+/// Splits an object that was deleted and recreated between two snapshots into two changes.
 fn split_replacement(change: Change) -> Vec<Change> {
     match (&change.old, &change.new) {
         (Some(old), Some(new)) if crate::fields::uid(old) != crate::fields::uid(new) => {
@@ -367,7 +367,7 @@ fn split_replacement(change: Change) -> Vec<Change> {
     }
 }
 
-/// Executes the writes in order; the first failure that matters ends the run.
+/// Executes the writes in order; stops at the first failure that is not tolerated.
 ///
 /// Also returns the names of the objects that were written.
 async fn execute(
@@ -384,7 +384,7 @@ async fn execute(
     (names, Ok(()))
 }
 
-/// The name of the written object; none if nothing had to be done.
+/// Returns the name of the written object; empty if nothing had to be done.
 async fn perform(client: &LocalClient, action: &Action) -> Result<String, StatusError> {
     match action {
         Action::Create { collection, object } => {
@@ -429,7 +429,7 @@ fn target(key: &Key) -> Target<'_> {
     Target::new(key.collection.table(), &key.namespace, &key.name)
 }
 
-/// Failures that mean the wish is fulfilled or has become pointless.
+/// Tolerates failures that mean that the goal is already reached or obsolete.
 fn tolerate(action: &Action, error: StatusError) -> Result<String, StatusError> {
     let is_pointless = match action {
         Action::Create { .. } => error.is_already_exists() || is_terminating(&error),

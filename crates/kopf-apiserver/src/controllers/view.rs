@@ -5,7 +5,7 @@ use crate::local::LocalClient;
 use crate::store::Snapshot;
 use kopf_controllers::world::{Collection, Key, Seen, Served, World};
 
-/// One snapshot, with the resources that the server serves now.
+/// A snapshot, with the resources that the server currently serves.
 pub(crate) struct SnapshotWorld<'a> {
     snapshot: Snapshot,
     client: &'a LocalClient,
@@ -50,7 +50,7 @@ impl World for SnapshotWorld<'_> {
     }
 }
 
-/// Whether this entry is the one under which the objects are kept; every table has exactly one.
+/// Whether objects are stored under this entry; every table has exactly one.
 fn is_stored(resource: &ResourceInfo) -> bool {
     resource.version == resource.storage_version
         && resource.allows("list")

@@ -1,6 +1,6 @@
-//! Autoscalers in their two versions: v1 knows CPU only, v2 is what is stored.
+//! Autoscalers in their two versions: v1 supports only CPU, v2 is stored.
 //!
-//! What v1 cannot say travels in annotations, as upstream does it.
+//! Fields that v1 does not have are kept in annotations, as in upstream.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::meta::metadata_mut;
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
-/// From v2 to v1.
+/// Converts from v2 to v1.
 pub(super) fn to_v1(object: &mut Value) {
     let Some(spec) = object["spec"].as_object_mut() else { return };
     let metrics = spec.shift_remove("metrics");
@@ -55,7 +55,7 @@ fn status_to_v1(object: &mut Value) {
     }
 }
 
-/// From v1 to v2.
+/// Converts from v1 to v2.
 pub(super) fn to_v2(object: &mut Value) {
     let mut metrics =
         restore(object, METRICS).and_then(|value| value.as_array().cloned()).unwrap_or_default();
@@ -79,7 +79,7 @@ pub(super) fn to_v2(object: &mut Value) {
     }
 }
 
-/// Takes a value out of an annotation.
+/// Removes an annotation and returns its value.
 fn restore(object: &mut Value, key: &str) -> Option<Value> {
     let annotations = object["metadata"].get_mut("annotations")?.as_object_mut()?;
     let text = annotations.shift_remove(key)?;
@@ -88,7 +88,7 @@ fn restore(object: &mut Value, key: &str) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    //! Claims about autoscalers.
+    //! Tests for autoscaler conversion.
     use serde_json::json;
 
     use super::{to_v1, to_v2};

@@ -1,11 +1,11 @@
-//! Objects of custom resources between the versions of their definition.
+//! Converts objects of custom resources between the versions of their definition.
 //!
-//! An object keeps the version in which it was written until it is written again, whatever the
-//! storage version is by then; its encoding starts with its type, which tells. With strategy
-//! `None` only the apiVersion changes. Either way, what the other version does not know is pruned
-//! on the way to and from the store. Readers get the defaults of the version that an object is
-//! stored in, also those that the schema did not have when it was stored.
-//! Called outside the store's lock, since a webhook may be asked.
+//! An object keeps the version in which it was written until it is written again, even if the
+//! storage version changes; the version is at the start of its encoding. With strategy `None`, only
+//! the apiVersion changes. In both cases, fields that the other version does not declare are pruned
+//! when the object is stored and read. Clients see the defaults of the version in which an object
+//! is stored, including defaults that were added to the schema later. Called without holding the
+//! store's lock, since a webhook may be called.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::state::Inner;
 use crate::stored::Packed;
 use crate::{StatusError, Stored};
 
-/// Why objects could not be brought into another version.
+/// Why objects could not be converted to another version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct ConversionError(String);
@@ -30,38 +30,38 @@ impl ConversionError {
         Self(problem.into())
     }
 
-    /// The failure as admission tells it.
+    /// The error as reported by admission.
     pub(crate) fn into_internal(self) -> StatusError {
         StatusError::internal(self.0)
     }
 }
 
-/// The real server has no status for it.
+/// The real server has no specific status for this error.
 impl From<ConversionError> for StatusError {
     fn from(error: ConversionError) -> Self {
         Self::new(500, "", error.0)
     }
 }
 
-/// Whether objects of the resource can be stored in another version than this one.
+/// Whether objects of the resource may be stored in other versions than this one.
 pub(crate) fn has_versions(resource: &ResourceInfo) -> bool {
     resource.custom.as_ref().is_some_and(|custom| custom.versions.len() > 1)
 }
 
-/// Whether a conversion may change what objects are selected by.
+/// Whether a conversion may change fields that selectors use.
 pub(crate) fn is_rewritten(resource: &ResourceInfo) -> bool {
     has_versions(resource)
         && resource.custom.as_ref().is_some_and(|custom| custom.conversion_webhook.is_some())
 }
 
-/// Whether an object would be stored as it is stored: in this version, with these defaults.
+/// Whether writing the object again would not change it: its version and defaults are current.
 pub(crate) fn is_current(inner: &Inner, resource: &ResourceInfo, stored: &Arc<Stored>) -> bool {
     let start = || type_of(resource, &resource.storage_version);
     (!has_versions(resource) || is_in(&start(), stored.packed()))
         && with_defaults(inner, resource, stored).is_none()
 }
 
-/// Whether any of these objects is not as it is served: in another version, or without defaults.
+/// Whether any of these objects must be converted or lacks defaults.
 pub(crate) fn has_others<'a>(
     resource: &ResourceInfo,
     mut states: impl Iterator<Item = &'a Arc<Packed>>,
@@ -73,13 +73,13 @@ pub(crate) fn has_others<'a>(
     })
 }
 
-/// Whether an object that is stored at this version may lack defaults.
+/// Whether an object stored at this version may lack defaults.
 fn may_lack_defaults(resource: &ResourceInfo, resource_version: u64) -> bool {
     let custom = resource.custom.as_ref();
     custom.is_some_and(|custom| custom.undefaulted.includes(resource_version))
 }
 
-/// A stored object with the defaults of the version that it is stored in; none if it has them.
+/// A stored object with the defaults of its stored version; `None` if it already has them.
 fn with_defaults(inner: &Inner, resource: &ResourceInfo, stored: &Stored) -> Option<Arc<Stored>> {
     if !may_lack_defaults(resource, stored.resource_version()) {
         return None;
@@ -93,7 +93,7 @@ fn with_defaults(inner: &Inner, resource: &ResourceInfo, stored: &Stored) -> Opt
     is_new.then(|| Arc::new(Stored::of_parts(object, &stored.managed(), version)))
 }
 
-/// How encodings of objects in a version start.
+/// The start of the encoding of objects in a version.
 fn type_of(resource: &ResourceInfo, version: &str) -> String {
     let api_version = join_api_version(&resource.group, version);
     format!("{{\"kind\":\"{}\",\"apiVersion\":\"{api_version}\"", resource.kind)
@@ -103,7 +103,7 @@ fn is_in(start: &str, state: &Packed) -> bool {
     state.encoded().starts_with(start.as_bytes())
 }
 
-/// A stored object in the version of the resource.
+/// Returns a stored object in the version of the resource.
 pub(crate) async fn served(
     inner: &Inner,
     resource: &ResourceInfo,
@@ -116,7 +116,7 @@ pub(crate) async fn served(
     Ok(items.pop().unwrap_or_else(|| Arc::clone(stored)))
 }
 
-/// Stored objects in the version of the resource; a webhook is asked for each of them.
+/// Returns stored objects in the version of the resource; calls the webhook once per object.
 pub(crate) async fn served_all(
     inner: &Inner,
     resource: &ResourceInfo,
@@ -151,7 +151,7 @@ pub(crate) async fn served_all(
     Ok(items)
 }
 
-/// An object in the storage version of the resource.
+/// Converts an object to the storage version of the resource.
 pub(crate) async fn stored(
     inner: &Inner,
     resource: &ResourceInfo,
@@ -170,7 +170,7 @@ pub(crate) async fn stored(
     Ok(converted.pop().unwrap_or_default())
 }
 
-/// An object in the version of the resource, if it is one of a custom resource.
+/// Converts an object of a custom resource to the version of the resource.
 pub(crate) async fn seen_as(
     inner: &Inner,
     resource: &ResourceInfo,
@@ -190,7 +190,7 @@ pub(crate) async fn seen_as(
     Ok(converted)
 }
 
-/// Objects in a version of the definition; none of them may be in it already.
+/// Converts objects to a version of the definition; none of them may already have that version.
 async fn into_version(
     inner: &Inner,
     resource: &ResourceInfo,
@@ -210,10 +210,11 @@ async fn into_version(
     let desired = join_api_version(&resource.group, version);
     match &custom.conversion_webhook {
         Some(webhook) => {
-            // One by one, as the real server reads them from its storage.
+            // One by one, as the real server does when it reads them from its storage.
             let mut converted = Vec::with_capacity(objects.len());
             for object in objects.chunks(1) {
-                // Boxed, since every request is as large as what it might have to wait for.
+                // Boxed, because otherwise the future of every request would be as large as this
+                // one.
                 let asking = Box::pin(webhook::convert(inner, webhook, &desired, object));
                 converted.extend(asking.await?);
             }
@@ -231,14 +232,14 @@ fn renamed(object: &Value, resource: &ResourceInfo, api_version: &str) -> Value 
     object
 }
 
-/// Removes what a version does not know.
+/// Removes fields that a version does not declare.
 fn prune(inner: &Inner, resource: &ResourceInfo, version: &str, objects: &mut [Value]) {
     if let Some(schema) = schema_of(inner, resource, version) {
         objects.iter_mut().for_each(|object| schema::prune(&schema, object));
     }
 }
 
-/// The schema of a version; one that is not served has none here.
+/// The schema of a version; `None` if the version is not served.
 fn schema_of(inner: &Inner, resource: &ResourceInfo, version: &str) -> Option<Arc<Schema>> {
     if resource.version == version {
         return resource.schema.clone();

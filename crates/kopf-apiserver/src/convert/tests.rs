@@ -1,4 +1,4 @@
-//! Claims about the type of an object.
+//! Tests for setting the type of an object.
 
 use serde_json::{Value, json};
 

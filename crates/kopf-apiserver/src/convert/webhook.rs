@@ -1,7 +1,7 @@
-//! Strategy `Webhook`: objects of custom resources that somebody else converts.
+//! Strategy `Webhook`: custom resources that a webhook converts.
 //!
-//! Speaks the ConversionReview format and checks answers as the real server does, in its words.
-//! Which objects have to be converted, and into what, is decided in `custom`.
+//! Implements the ConversionReview format and checks responses as the real server does, with its
+//! messages. `custom` decides which objects have to be converted, and to which version.
 
 use serde_json::{Map, Value, json};
 
@@ -13,10 +13,10 @@ use crate::go_print::go_type;
 use crate::state::Inner;
 use crate::{FieldError, meta};
 
-/// How long a webhook may take.
+/// The timeout of a webhook call.
 const TIMEOUT_SECONDS: u64 = 30;
 
-/// Brings objects into the version `desired` with one review; none of them may be in it already.
+/// Converts objects to the version `desired` with one review; none of them may already have it.
 pub(super) async fn convert(
     inner: &Inner,
     webhook: &Value,
@@ -49,7 +49,7 @@ pub(super) async fn convert(
     pairs.map(|(original, answered)| check(original.object, answered, desired)).collect()
 }
 
-/// The whole review; an empty response is part of it, as upstream.
+/// The whole review; includes an empty response, as in upstream.
 fn review(version: &str, uid: &str, desired: &str, objects: &[Owned<'_>]) -> Value {
     let objects: Vec<Value> = objects.iter().map(|object| object.whole()).collect();
     json!({
@@ -60,7 +60,7 @@ fn review(version: &str, uid: &str, desired: &str, objects: &[Owned<'_>]) -> Val
     })
 }
 
-/// The objects of an answer, or why it is none.
+/// The objects of a response, or why it is invalid.
 fn read(mut review: Value, version: &str, uid: &str) -> Result<Vec<Value>, String> {
     let is_checked = version == "v1";
     let found = shown_kind(text(&review, &["apiVersion"]), text(&review, &["kind"]));
@@ -89,7 +89,7 @@ fn read(mut review: Value, version: &str, uid: &str) -> Result<Vec<Value>, Strin
     }
 }
 
-/// The answer for one object: the right type, the same identity, the original's metadata.
+/// Checks one converted object: the right type, the same identity, the original's metadata.
 fn check(original: &Value, mut answer: Value, desired: &str) -> Result<Value, ConversionError> {
     let kind = text(original, &["kind"]);
     let from = shown_kind(text(original, &["apiVersion"]), kind);
@@ -125,7 +125,7 @@ fn check(original: &Value, mut answer: Value, desired: &str) -> Result<Value, Co
     Ok(answer)
 }
 
-/// Webhooks may change labels and annotations; the rest of the metadata is the original's.
+/// Webhooks may change labels and annotations; the rest of the metadata is restored.
 fn restore_metadata(original: &Value, answer: &mut Value) -> Result<(), String> {
     let given = match answer.get_mut("metadata").map(Value::take) {
         None => return Err("missing metadata in converted object".to_owned()),
@@ -156,7 +156,7 @@ fn restore_metadata(original: &Value, answer: &mut Value) -> Result<(), String> 
     Ok(())
 }
 
-/// Labels or annotations must be texts, and valid if anything changed.
+/// Labels or annotations must be strings, and valid if anything changed.
 fn check_texts(
     key: &str,
     texts: &Map<String, Value>,
@@ -176,7 +176,7 @@ fn check_texts(
     let texts = Value::Object(texts.clone());
     match key {
         "labels" => meta::validate_labels(&texts, "metadata.labels", &mut errors),
-        // The path is upstream's.
+        // The path is the same as upstream's.
         _ => meta::validate_annotations(&texts, "metadata.annotation", &mut errors),
     }
     let problems: Vec<String> = errors.iter().map(FieldError::full_message).collect();

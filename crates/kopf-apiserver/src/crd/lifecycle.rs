@@ -1,4 +1,4 @@
-//! What the life of a CRD does to the CRD itself: defaults, status, conditions.
+//! Changes to CRD objects over their life cycle: defaults, status, conditions.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ pub(crate) fn fill_defaults(crd: &mut Value) {
     }
 }
 
-/// The status of a CRD that was just created.
+/// Sets the status of a newly created CRD.
 pub(crate) fn initial_status(crd: &mut Value) {
     let stored = storage_version(crd);
     crd["status"] = json!({
@@ -48,7 +48,8 @@ fn storage_version(crd: &Value) -> String {
         .to_owned()
 }
 
-/// Marks a CRD for deletion: finalizer, timestamp, condition. No generation, no grace.
+/// Marks a CRD for deletion: finalizer, timestamp, condition. Does not change the generation or set
+/// a grace period.
 pub(crate) fn begin_deletion(crd: &mut Value, now: &str) {
     let mut finalizers: Vec<Value> =
         crd["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
@@ -67,7 +68,7 @@ pub(crate) fn begin_deletion(crd: &mut Value, now: &str) {
     );
 }
 
-/// Lists the storage version among those in which objects may be stored.
+/// Adds the storage version to the versions in which objects may be stored.
 pub(crate) fn note_storage_version(crd: &mut Value) {
     let storage = storage_version(crd);
     let stored = crd["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
@@ -78,7 +79,7 @@ pub(crate) fn note_storage_version(crd: &mut Value) {
     }
 }
 
-/// Sets a condition; its time changes with its status.
+/// Sets a condition; its time changes only if its status does.
 pub(crate) fn set_condition(
     crd: &mut Value,
     now: &str,

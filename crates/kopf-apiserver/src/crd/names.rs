@@ -1,11 +1,11 @@
-//! Which names of a CRD are accepted, given all other CRDs of its group.
+//! Decides which names of a CRD are accepted, given the other CRDs of its group.
 
 use serde_json::{Map, Value, json};
 
 use super::TABLE;
 use crate::store::Snapshot;
 
-/// A name that is taken: the condition's reason and message.
+/// A name that is already taken: the condition's reason and message.
 pub(crate) struct NameConflict {
     pub(crate) reason: &'static str,
     pub(crate) message: String,

@@ -14,7 +14,7 @@ use crate::state::Inner;
 /// Rebuilds the registry from the CRDs in the store.
 pub(crate) fn refresh(inner: &Inner) {
     let mut cache = inner.custom_resources.lock();
-    // Only under the lock: whoever refreshes last must have seen the newest CRDs.
+    // Only under the lock: the last refresh must see the newest CRDs.
     let snapshot = inner.store.snapshot();
     let mut resources = Vec::new();
     let mut kept = std::collections::HashMap::new();
@@ -41,7 +41,7 @@ pub(crate) fn refresh(inner: &Inner) {
 
 /// One entry per served version of an established CRD.
 ///
-/// `previous` is what an earlier state of the CRD came to.
+/// `previous` are the resources of the CRD's previous state.
 fn resources_of(crd: &Stored, previous: &[Arc<ResourceInfo>]) -> Vec<Arc<ResourceInfo>> {
     let object = crd.content();
     if !has_condition(object, "Established") {
@@ -124,8 +124,9 @@ fn resource(crd: &Value, version: &Value, changed_at: u64) -> ResourceInfo {
 
 /// Which stored objects may lack defaults.
 ///
-/// What is stored in another version than it was written in has not got the defaults of that
-/// version. The status is dropped from new objects after their defaults are filled in.
+/// Objects that are stored in a different version from the one they were written in do not have the
+/// defaults of the stored version. The status is dropped from new objects after their defaults are
+/// filled in.
 fn undefaulted(crd: &Value, version: &Value, changed_at: u64) -> Undefaulted {
     let versions = crd["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     if !versions.iter().any(|version| mentions_default(&version["schema"])) {
@@ -140,7 +141,7 @@ fn undefaulted(crd: &Value, version: &Value, changed_at: u64) -> Undefaulted {
     }
 }
 
-/// Whether a schema may have defaults; properties of that name count, too.
+/// Whether a schema may have defaults; properties named `default` count as well.
 fn mentions_default(schema: &Value) -> bool {
     match schema {
         Value::Object(fields) => {

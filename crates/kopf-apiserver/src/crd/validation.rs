@@ -1,8 +1,8 @@
-//! Rules for CRD objects themselves, in upstream's order and words.
+//! Rules for CRD objects themselves, in upstream's order and with its messages.
 //!
-//! Upstream validates an internal form in which what all versions share stands at the top, so
-//! errors of a lone version's schema are reported below `spec.validation`. Owns that mapping and
-//! the rules outside schemas; the submodules check schemas.
+//! Upstream validates an internal form in which everything that all versions share is at the top,
+//! so errors of a single version's schema are reported below `spec.validation`. Responsible for
+//! that mapping and for the rules outside schemas; the submodules check schemas.
 
 mod conversion;
 mod names;
@@ -14,12 +14,12 @@ use serde_json::Value;
 use crate::FieldError;
 use crate::schema;
 
-/// How many fields may be selectable.
+/// The maximum number of selectable fields.
 const SELECTABLE_FIELDS_MAX: usize = 8;
 
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
-/// Everything that is wrong with a CRD; `old` is the stored one on updates.
+/// Validates a CRD; `old` is the stored one on updates.
 pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &crd["spec"];
@@ -257,7 +257,7 @@ fn check_stored_versions(crd: &Value, is_new: bool, errors: &mut Vec<FieldError>
     let versions = list(&crd["spec"], "versions");
     let has_storage = versions.iter().any(|version| version["storage"] == true);
     let is_empty = match (is_new, stored) {
-        // The server notes the storage version of a new definition itself.
+        // The server adds the storage version of a new definition itself.
         (true, _) => !has_storage,
         (false, Value::Array(names)) => names.is_empty(),
         (false, _) => false,
@@ -269,7 +269,7 @@ fn check_stored_versions(crd: &Value, is_new: bool, errors: &mut Vec<FieldError>
         return;
     }
     let Some(names) = stored.as_array() else { return };
-    // Each name counts once: a second version of the same name is as good as unknown.
+    // Each name is used once: a second version with the same name counts as unknown.
     let mut unseen: Vec<&Value> = names.iter().collect();
     for version in versions {
         let before = unseen.len();
@@ -290,7 +290,7 @@ fn check_stored_versions(crd: &Value, is_new: bool, errors: &mut Vec<FieldError>
     }
     for (index, name) in names.iter().enumerate().filter(|(_, name)| unseen.contains(name)) {
         let version = name.as_str().unwrap_or_default();
-        // Without a storage version, that alone is the problem.
+        // If the storage version is missing, report only that.
         if version.is_empty() {
             continue;
         }
@@ -303,7 +303,7 @@ fn check_stored_versions(crd: &Value, is_new: bool, errors: &mut Vec<FieldError>
     }
 }
 
-/// Groups of the Kubernetes community need an approval.
+/// CRDs in groups of the Kubernetes community need an approval.
 fn check_approval(crd: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let group = text(&crd["spec"], "group");
     let is_protected = ["k8s.io", "kubernetes.io"]

@@ -1,7 +1,7 @@
-//! Lists of tables and of metadata, written straight from stored encodings.
+//! Lists as tables and as metadata, written directly from stored encodings.
 //!
-//! What answers repeat of an object is copied as bytes; only what cells are computed from becomes
-//! a tree, and that one leaves out the field managers, which are most of a small object.
+//! Parts that responses repeat unchanged are copied as bytes. Only the parts from which cells are
+//! computed are decoded, without the managed fields, which make up most of a small object.
 
 use std::fmt;
 
@@ -57,7 +57,7 @@ impl Encoder {
         write(&mut text, &self.list_meta(meta));
         text.extend_from_slice(b",\"items\":");
         match items.is_empty() {
-            // A list that nothing was appended to has no items in Go, not even none.
+            // In Go, a list to which nothing was appended is nil, not empty.
             true => text.extend_from_slice(b"null"),
             false => {
                 write_list(&mut text, items, |text, stored| write_metadata(text, version, stored));
@@ -107,7 +107,7 @@ impl Encoder {
     }
 }
 
-/// About what a row of a small object takes.
+/// The approximate size of a row for a small object.
 const ROW_BYTES_GUESS: usize = 640;
 
 fn write(text: &mut Vec<u8>, value: &impl serde::Serialize) {
@@ -142,20 +142,20 @@ fn write_metadata(text: &mut Vec<u8>, version: &str, stored: &Stored) {
     write_head(text, version);
     match serde_json::from_slice::<Parts<'_>>(stored.encoded()) {
         Ok(parts) => text.extend_from_slice(parts.metadata.get().as_bytes()),
-        // Too deep for the decoder, which then keeps the tree.
+        // Too deep for the decoder; such objects keep their tree.
         Err(_) => write(text, &stored.value()["metadata"]),
     }
     text.push(b'}');
 }
 
-/// What a row is made of: a tree without kind, version and managers, and the metadata as bytes.
+/// The data of a row: a tree without kind, version and managers, and the metadata as bytes.
 struct Light<'a> {
     object: Value,
     metadata: &'a [u8],
 }
 
 impl<'a> Light<'a> {
-    /// Cuts an encoding that has its metadata right after its type; none for any other.
+    /// Splits an encoding that has its metadata right after its type; `None` for any other.
     fn of(encoded: &'a [u8], prefix: usize) -> Option<Self> {
         let rest = encoded.get(prefix..)?.strip_prefix(b"\"metadata\":")?;
         let mut metadata = serde_json::Deserializer::from_slice(rest).into_iter::<Metadata>();

@@ -1,4 +1,4 @@
-//! YAML as the real server writes it: sorted keys, lists not indented, quotes where Go puts them.
+//! YAML as the real server writes it: sorted keys, unindented lists, Go's quoting.
 
 use std::fmt::Write as _;
 
@@ -113,7 +113,7 @@ fn write_text(text: &mut String, content: &str, indent: usize) {
     }
 }
 
-/// Adds a text and breaks it at spaces behind the column that Go's encoder prefers.
+/// Appends a text, broken at spaces after the line width that Go's encoder prefers.
 fn push_folded(text: &mut String, content: &str, indent: usize) {
     const WIDTH: usize = 80;
     let line = text.rsplit('\n').next().unwrap_or_default();
@@ -134,7 +134,7 @@ fn push_folded(text: &mut String, content: &str, indent: usize) {
     }
 }
 
-/// Texts that YAML 1.1 reads as booleans, nulls, numbers or times.
+/// Whether YAML 1.1 reads the text as a boolean, null, number or time.
 fn resolves_to_other_type(content: &str) -> bool {
     let word = matches!(
         content.to_ascii_lowercase().as_str(),
@@ -197,7 +197,7 @@ fn needs_quotes(content: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    //! Claims about YAML answers.
+    //! Tests for YAML responses.
     use serde_json::json;
 
     use super::write;

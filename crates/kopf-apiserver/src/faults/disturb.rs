@@ -1,4 +1,4 @@
-//! What troubles do to a stream of watch lines.
+//! Applies faults to a stream of watch lines.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::StatusError;
 use crate::clock::Clock;
 use crate::store::event_line;
 
-/// How long a swapped event waits for the one that goes before it.
+/// How long a swapped event waits for the event that should precede it.
 const SWAP_PATIENCE: Duration = Duration::from_millis(50);
 
-/// The stream with every trouble applied, in the order of the rules.
+/// The stream with every fault applied, in the order of the rules.
 pub(crate) fn disturb(
     stream: impl Stream<Item = Bytes> + Send + 'static,
     troubles: &[Trouble],
@@ -70,7 +70,7 @@ fn expired_line() -> Bytes {
     event_line("ERROR", status.as_bytes())
 }
 
-/// Neighbours change places; a lone event goes out after a short wait.
+/// Swaps adjacent events; a lone event is sent after a short wait.
 fn swapped(
     stream: BoxStream<'static, Bytes>,
     clock: Arc<dyn Clock>,

@@ -1,4 +1,4 @@
-//! Claims about faults.
+//! Tests for faults.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ fn info(verb: Verb) -> RequestInfo {
 }
 
 #[test]
-fn a_rule_strikes_the_nth_request_a_number_of_times() {
+fn a_rule_applies_to_the_nth_request_a_number_of_times() {
     let faults = Faults::default();
     let lists = RequestMatcher::any().verb(Verb::List).resource("pods");
     faults.add(Fault::new(lists, Trouble::Expired).after(1).times(2));

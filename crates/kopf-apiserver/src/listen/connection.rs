@@ -1,7 +1,7 @@
-//! One connection: what happens on it, and when it has to end.
+//! One connection: tracks its activity and decides when to close it.
 //!
-//! A connection ends when no request comes for a while, and when an answer stays unread. Watches
-//! may be silent for as long as they live.
+//! A connection is closed if no request arrives for a while, or if a response remains unread.
+//! Watches may be idle for as long as they last.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -25,20 +25,20 @@ use crate::limits::{Serving, ServingLimits};
 use crate::service::Service;
 use crate::{StatusError, websocket};
 
-/// What happens on one connection.
+/// The activity of one connection.
 pub(super) struct Activity {
-    // Changed by requests, answers and writes; held for a moment.
+    // Changed by requests, responses and writes; locked only briefly.
     state: Mutex<State>,
 }
 
 struct State {
-    /// The beginning of every request that is not a watch, by its number.
+    /// The start time of every request that is not a watch, by its number.
     requests: BTreeMap<u64, Instant>,
     next: u64,
     watches: usize,
-    /// When something happened last.
+    /// The time of the last activity.
     touched: Instant,
-    /// Since when the client has taken nothing of what was to be sent.
+    /// Since when the client has not accepted any data.
     blocked: Option<Instant>,
 }
 
@@ -73,14 +73,15 @@ impl Activity {
         }
     }
 
-    /// Resolves when the connection has to end, with the reason.
+    /// Resolves when the connection must be closed, with the reason.
     pub(super) async fn end(&self, limits: &ServingLimits) -> &'static str {
         loop {
             let (deadline, reason) = self.deadline(limits);
             if deadline <= Instant::now() {
                 return reason;
             }
-            // Events in between only postpone the deadline, and a new one is at least this far away.
+            // Activity in between only postpones the deadline, and a new deadline is at least this
+            // far away.
             let soon = Instant::now() + limits.idle_time_max.min(limits.unread_time_max);
             tokio::time::sleep_until(deadline.min(soon)).await;
         }
@@ -100,7 +101,7 @@ impl Activity {
     }
 }
 
-/// One request, until its answer is handed over or given up.
+/// One request, until its response is passed on or dropped.
 pub(crate) struct Guard {
     activity: Arc<Activity>,
     number: u64,
@@ -108,7 +109,7 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Turns the request into one that may last.
+    /// Marks the request as a watch, which may last.
     fn watch(mut self) -> Self {
         let mut state = self.activity.state.lock();
         state.requests.remove(&self.number);
@@ -139,20 +140,20 @@ pub(super) struct Tracked {
     pub(super) switched: Arc<Switched>,
 }
 
-/// The watch that a connection is for once it has become a WebSocket.
-// Written by the last request of the connection, taken when it has ended.
+/// The watch of a connection that has been upgraded to a WebSocket.
+// Set by the last request of the connection, taken when the connection has ended.
 #[derive(Default)]
 pub(super) struct Switched(Mutex<Option<(OnUpgrade, Body)>>);
 
 impl Switched {
-    /// Serves the watch, if there is one; the connection belongs to it alone.
+    /// Serves the watch, if there is one; it has the connection to itself.
     pub(super) async fn serve(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         let Some((upgrade, body)) = self.0.lock().take() else { return Ok(()) };
         websocket::serve(TokioIo::new(upgrade.await?), body).await?;
         Ok(())
     }
 
-    /// Turns the answer of a watch into the beginning of a WebSocket.
+    /// Turns the response of a watch into the WebSocket handshake.
     fn switch(
         &self,
         headers: &HeaderMap,
@@ -196,7 +197,7 @@ impl tower::Service<Request<Incoming>> for Tracked {
         let (serving, switched) = (Arc::clone(&self.serving), Arc::clone(&self.switched));
         Box::pin(async move {
             let answer = match is_write {
-                // A write that has begun comes to its end, even if its client has left.
+                // A write that has started is completed even if its client disconnects.
                 true => tokio::time::timeout(whole, spawned(answer)).await,
                 false => tokio::time::timeout(whole, answer).await,
             };
@@ -237,7 +238,7 @@ fn out_of_time() -> StatusError {
     StatusError::new(504, "Timeout", message).about("", "", "")
 }
 
-/// A stream that notes what is written to it.
+/// A stream that records writes.
 pub(super) struct Watched<S> {
     pub(super) stream: S,
     pub(super) activity: Arc<Activity>,

@@ -1,7 +1,7 @@
 //! The documents of custom group versions.
 //!
-//! Paths are those of Deployments with other names: upstream generates both from one template
-//! too, and Deployments have every subresource that custom resources can have.
+//! Paths are those of Deployments with other names: upstream also generates both from one template,
+//! and Deployments have every subresource that custom resources can have.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -15,7 +15,7 @@ const META: &str = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1";
 const CONVENTIONS: &str =
     "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 
-/// The paths of Deployments, from which those of custom resources are made.
+/// The paths of Deployments, from which those of custom resources are generated.
 static TEMPLATE: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
     let paths = published::paths("apis/apps/v1");
     let is_template = |path: &str| path.contains("/deployments") && !path.contains("/watch/");
@@ -38,7 +38,7 @@ pub(super) fn kinds<'a>(
     resources.iter().filter(is_meant).map(|resource| &**resource).collect()
 }
 
-/// Changes with everything that the document depends on.
+/// A hash of everything that the document depends on.
 pub(super) fn hash_of(kinds: &[&ResourceInfo]) -> String {
     let mut text = String::new();
     for kind in kinds {
@@ -55,7 +55,7 @@ pub(super) fn hash_of(kinds: &[&ResourceInfo]) -> String {
     super::hash(&[text.as_bytes()])
 }
 
-/// The document of one group version; none when there is nothing in it.
+/// The document of one group version; `None` if it has no resources.
 pub(super) fn document(kinds: &[&ResourceInfo]) -> Option<Value> {
     if kinds.is_empty() {
         return None;
@@ -148,7 +148,7 @@ fn add_object_fields(schema: &mut Value, meta: &str, about: &str, anchor: &str) 
     properties.sort_keys();
 }
 
-/// Makes a declared schema one that generic OpenAPI clients understand.
+/// Converts a declared schema to one that generic OpenAPI clients understand.
 fn publish(schema: &mut Value) {
     let Value::Object(fields) = schema else { return };
     let is_set = |key: &str| fields.get(key) == Some(&Value::Bool(true));
@@ -227,7 +227,7 @@ static LIST_PARAMETERS: LazyLock<Vec<Value>> = LazyLock::new(|| {
     parameters.cloned().unwrap_or_default()
 });
 
-/// Makes an operation of a built-in kind one of a custom resource.
+/// Converts an operation of a built-in kind to one of a custom resource.
 fn simplify(operation: &mut Value, resource: &ResourceInfo) {
     let Some(fields) = operation.as_object_mut() else { return };
     if let Some(kind) = fields.get_mut("x-kubernetes-group-version-kind") {

@@ -1,8 +1,8 @@
 //! `/openapi/v2` for kubectl before 1.29: one PATCH operation per kind.
 //!
-//! Those versions look for the operation of a kind, whether it takes `fieldValidation`, and
-//! whether it consumes strategic merge patches; nothing else is written. The messages are those
-//! of gnostic's `OpenAPIv2.proto`, written by hand since they are few.
+//! Those versions look up the operation of a kind, whether it takes `fieldValidation`, and whether
+//! it accepts strategic merge patches, so nothing else is written. The messages of gnostic's
+//! `OpenAPIv2.proto` are encoded by hand, since there are few.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ pub(super) fn document(resources: &[Arc<ResourceInfo>]) -> Vec<u8> {
     document.0
 }
 
-/// A protobuf message in the making.
+/// A builder of protobuf messages.
 #[derive(Default)]
 struct Message(Vec<u8>);
 

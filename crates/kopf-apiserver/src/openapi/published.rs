@@ -16,7 +16,7 @@ const REFERENCE: &str = "#/components/schemas/";
 static PACK: LazyLock<Pack> =
     LazyLock::new(|| Pack::open(include_bytes!("../../assets/openapi.pack")));
 
-/// Documents that were asked for. Written once per group version, read by every later request.
+/// Documents that have been requested. Written once per group version, read by later requests.
 static DOCUMENTS: LazyLock<Mutex<HashMap<String, Bytes>>> = LazyLock::new(Mutex::default);
 
 /// The published group versions: `api/v1`, `apis/apps/v1`, `version`.
@@ -67,7 +67,7 @@ pub(super) fn paths(group_version: &str) -> Map<String, Value> {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// All built-in definitions that a value refers to, directly or not.
+/// All built-in definitions that a value refers to, directly or indirectly.
 pub(super) fn referenced(value: &Value) -> Map<String, Value> {
     let mut packages: HashMap<String, Map<String, Value>> = HashMap::new();
     let mut found: BTreeMap<String, Value> = BTreeMap::new();

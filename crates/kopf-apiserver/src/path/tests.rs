@@ -1,4 +1,4 @@
-//! Claims about paths.
+//! Tests for paths.
 
 use http::Method;
 

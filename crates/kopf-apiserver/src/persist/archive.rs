@@ -1,8 +1,8 @@
 //! The database on a disk: reading it, adding batches to it, and repairing it after failures.
 //!
 //! After a failed write, the content of the disk is unknown. Before the next write, the database is
-//! opened again, its checksums are verified, and the objects of the failed batch get their states
-//! from before it. Refuses to know what objects mean.
+//! opened again, its checksums are verified, and the objects of the failed batch are restored to
+//! their previous states. Does not know what objects mean.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,19 +21,19 @@ use crate::stored::Packed;
 
 const OBJECTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("objects");
 const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("facts");
-/// The layout of the tables; other numbers are refused.
+/// The version of the table layout; others are rejected.
 pub(super) const FORMAT: u64 = 1;
 
-/// Why a world cannot be read.
+/// Why a store cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
-    /// The database is broken.
+    /// The database is damaged.
     #[error(transparent)]
     Database(#[from] redb::Error),
-    /// The database has no world in it.
+    /// The database is empty.
     #[error("it is empty")]
     Empty,
-    /// The world was written by another version of this server.
+    /// The store was written by another version of this server.
     #[error("it has format {0}")]
     Format(u64),
     /// An object cannot be read.
@@ -44,24 +44,24 @@ pub(super) enum ReadError {
 /// A database that survives failures of its disk.
 pub(crate) struct Archive {
     disk: Disk,
-    // None after a failure.
+    // `None` after a failure.
     database: Option<Database>,
     // The version of the last batch that is known to be durable.
     saved: u64,
-    // What has to be undone before anything else is written.
+    // The batch to undo before anything else is written.
     suspect: Option<Suspect>,
 }
 
 /// A batch that may or may not be on the disk.
 struct Suspect {
-    /// The last version of it.
+    /// The last version of the batch.
     newest: u64,
-    /// The states of its objects before it.
+    /// The previous states of its objects.
     objects: Vec<(String, Option<Arc<Packed>>)>,
 }
 
 impl Archive {
-    /// Makes a database on an empty disk.
+    /// Creates a database on an empty disk.
     pub(super) fn create(disk: Disk, snapshot: &Snapshot) -> Result<Self, redb::Error> {
         let database = open_database(&disk)?;
         write_snapshot(&database, snapshot)?;
@@ -69,7 +69,7 @@ impl Archive {
         Ok(Self { disk, database: Some(database), saved, suspect: None })
     }
 
-    /// Opens the database on a disk and reads the world in it.
+    /// Opens the database on a disk and reads the store in it.
     pub(super) fn open(disk: Disk) -> Result<(Self, Restored), ReadError> {
         if disk.is_empty().map_err(redb::Error::from)? {
             return Err(ReadError::Empty);
@@ -87,7 +87,7 @@ impl Archive {
         self.database.is_none()
     }
 
-    /// Makes a batch durable, after repairing what an earlier failure has left.
+    /// Makes a batch durable, after repairing the effects of an earlier failure.
     pub(crate) fn save(&mut self, changes: &[Accepted]) -> Result<(), redb::Error> {
         self.repair()?;
         let Some(database) = &self.database else { return Err(redb::Error::PreviousIo) };
@@ -104,7 +104,7 @@ impl Archive {
         }
     }
 
-    /// Opens the database again after a failure, and undoes what failed.
+    /// Opens the database again after a failure, and undoes the failed batch.
     pub(crate) fn repair(&mut self) -> Result<(), redb::Error> {
         if self.database.is_some() {
             return Ok(());
@@ -118,7 +118,7 @@ impl Archive {
     }
 }
 
-/// Opens the database on a disk; damage that makes the library panic is an error, too.
+/// Opens the database on a disk; damage that makes the library panic is also an error.
 fn open_database(disk: &Disk) -> Result<Database, redb::Error> {
     guarded(|| Ok(Builder::new().create_with_backend(disk.clone())?))
 }
@@ -139,7 +139,7 @@ fn guarded<T, E: From<redb::Error>>(action: impl FnOnce() -> Result<T, E>) -> Re
     })
 }
 
-/// What has to be undone if these changes failed.
+/// The batch to undo if these changes fail.
 fn suspect(changes: &[Accepted]) -> Option<Suspect> {
     let mut seen = HashSet::new();
     let mut objects = Vec::new();
@@ -153,7 +153,7 @@ fn suspect(changes: &[Accepted]) -> Option<Suspect> {
     Some(Suspect { newest: changes.last()?.event.resource_version(), objects })
 }
 
-/// Brings a database that was opened again back to the version `saved`.
+/// Restores a reopened database to the version `saved`.
 fn undo(database: &Database, saved: u64, suspect: Option<&Suspect>) -> Result<(), redb::Error> {
     let found = facts(&database.begin_read()?)?.map_or(0, |facts| facts.resource_version);
     let newest = suspect.map_or(saved, |suspect| suspect.newest);
@@ -219,10 +219,10 @@ fn read(database: &Database) -> Result<Restored, ReadError> {
     Ok(restored)
 }
 
-/// The tree of a stored text, however deep: bodies may nest deeper than the general decoder reads.
+/// Decodes a stored text of any depth: bodies may be deeper than the general decoder allows.
 pub(super) fn decode(text: &[u8]) -> Result<Value, serde_json::Error> {
     serde_json::from_slice(text).or_else(|_| {
-        // Skipping has no such limit, so it fails only for texts that are broken.
+        // Skipping has no depth limit, so it fails only for invalid texts.
         serde_json::from_slice::<IgnoredAny>(text).map(|_| json_text::tree(text))
     })
 }

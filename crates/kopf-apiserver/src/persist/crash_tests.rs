@@ -1,7 +1,7 @@
 //! Clients, watchers and a journal under seeded schedules, on disks that fail and machines that
-//! crash: everything that clients were told stays true.
+//! crash. Everything that clients have observed must remain true.
 //!
-//! Everything runs on one thread, the journal too, so that a seed gives the same schedule again.
+//! Everything, including the journal, runs on one thread, so that a seed reproduces its schedule.
 //! `KOPF_CRASH_SEEDS` sets how many schedules run, `KOPF_CRASH_SEED` runs a single one.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ const SEEDS_DEFAULT: u64 = 6;
 const CLIENTS: usize = 4;
 const NAMES: u8 = 5;
 const LIVES: usize = 4;
-/// How many batches a life without a crash has.
+/// The number of batches in a run without a crash.
 const BATCHES: usize = 40;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -50,7 +50,7 @@ fn value_of(object: &Value) -> String {
     object["data"]["v"].as_str().unwrap_or_default().to_owned()
 }
 
-/// What an answer means for the history.
+/// The meaning of a response for the history.
 fn outcome_of(answer: Result<Arc<Stored>, StatusError>, is_deletion: bool) -> Outcome {
     match answer {
         Ok(stored) if is_deletion => Outcome::Written(stored.resource_version(), None),
@@ -109,7 +109,7 @@ async fn list(server: &Server) -> (u64, BTreeMap<String, (u64, String)>) {
     (version(&list), list["items"].as_array().unwrap().iter().map(item).collect())
 }
 
-/// Follows, disconnects and resumes; what it sees is in the history under its number.
+/// Watches, disconnects and resumes; records the events in the history under its number.
 async fn watch(server: Server, history: Shared, number: usize, mut random: Rng) {
     loop {
         let start = {
@@ -146,16 +146,16 @@ fn note(history: &Shared, number: usize, event: &Value) {
     history.watches[number].events.push((version, name, content));
 }
 
-/// What can happen to the disk and the machine.
+/// The faults of the disk and the machine.
 #[derive(Clone, Copy)]
 struct Weather {
     crashes: bool,
     troubles: bool,
-    /// Publish before it is durable, which is wrong.
+    /// Publish before the batch is durable, which is a bug that the test must find.
     hasty: bool,
 }
 
-/// One life of a server, until it crashes or has written enough; returns whether it crashed.
+/// Runs a server until it crashes or has written enough; returns whether it crashed.
 async fn live(
     server: &Server,
     journal: &mut Journal,
@@ -214,7 +214,7 @@ async fn live(
     false
 }
 
-/// Lets everything settle: the disk works, and the newest watch has seen all that there is.
+/// Waits until the disk works and the newest watch has seen everything.
 async fn settle(server: &Server, journal: &mut Journal, history: &Shared) {
     journal.probe();
     while let Work::Write(sealed) = journal.next(Duration::ZERO) {
@@ -259,7 +259,7 @@ async fn run(seed: u64, weather: Weather) -> History {
             for (key, (version, value)) in &state {
                 history.tell(*version, key, Some(value.clone()));
             }
-            // Watches go on where they were, and one starts here.
+            // Watches continue where they were, and a new one starts here.
             history.watches.push(Watched { start: version, events: Vec::new() });
         }
         let crashed = live(&server, &mut journal, &disk, &history, weather, &mut random).await;
@@ -346,7 +346,7 @@ async fn check_trouble(server: &Server, disk: &SimulatedDisk, trouble: Trouble) 
     client.create("configmaps", "default", map("kept")).await.unwrap();
     let (version, before) = list(server).await;
     disk.set_trouble(Some(trouble));
-    // A torn disk fails sooner or later.
+    // A disk with torn writes fails eventually.
     let mut refused = None;
     for number in 0..50 {
         let answer = client.create("configmaps", "default", map(&format!("new-{number}"))).await;
@@ -378,7 +378,7 @@ async fn check_trouble(server: &Server, disk: &SimulatedDisk, trouble: Trouble) 
     assert!(client.get(target).await.is_ok(), "the refused deletion did not happen");
     assert_eq!(send(server, "/healthz").await.status(), 200);
     client.delete(target, DeleteOptions::default()).await.unwrap();
-    // What was refused is not on the disk either.
+    // Rejected writes must not be on the disk either.
     let present = list(server).await;
     let content = disk.after_crash();
     let disk = Disk::of(SimulatedDisk::new(content, 2));
@@ -432,7 +432,7 @@ fn everything(server: &Server) -> Vec<String> {
     tables.map(|(_, packed)| String::from_utf8_lossy(packed.encoded()).into_owned()).collect()
 }
 
-/// How many ways to damage a file are tried.
+/// How many kinds of damage to a file are tried.
 const DAMAGES: usize = 60;
 
 #[test]

@@ -1,7 +1,7 @@
 //! The file of a data directory, as the database sees it.
 //!
-//! The file is opened and locked once, and stays so while the server lives: after a failure, the
-//! database is opened again on the same file. Tests put other disks in its place.
+//! The file is opened and locked once for the lifetime of the server: after a failure, the database
+//! is opened again on the same file. Tests use other disks.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 use redb::StorageBackend;
 use redb::backends::{FileBackend, InMemoryBackend};
 
-/// Readable and writable by the owner alone: the file holds Secrets.
+/// Only the owner can read and write: the file contains Secrets.
 const PRIVATE: u32 = 0o600;
-/// How much is read or written at once; small, so that holes are found.
+/// How much is read or written at once; small, so that holes are detected.
 const CHUNK: usize = 4096;
 
 /// A disk that outlives the database on it.
@@ -35,18 +35,18 @@ impl Disk {
         let file = options.open(path)?;
         lock(&file)?;
         if create {
-            // Only now: another server may be about to fill it.
+            // Only after locking: another server may be filling it.
             file.set_len(0)?;
         }
         Ok(Self(Arc::new(FileBackend::new(file)?)))
     }
 
-    /// Whether there is nothing on it.
+    /// Whether it is empty.
     pub(super) fn is_empty(&self) -> io::Result<bool> {
         Ok(self.0.len()? == 0)
     }
 
-    /// A copy of all that is on it.
+    /// A copy of its content.
     pub(super) fn copy(&self) -> io::Result<InMemoryBackend> {
         let length = self.0.len()?;
         let copy = InMemoryBackend::new();
@@ -55,16 +55,17 @@ impl Disk {
         Ok(copy)
     }
 
-    /// Writes again what can be read, and makes it durable.
+    /// Rewrites everything that can be read, and makes it durable.
     ///
-    /// After a failed sync, a system may take pages for clean that never reached the disk. What is
-    /// read back is judged by the checksums of the database afterwards.
+    /// After a failed sync, the system may mark pages as clean that never reached the disk. The
+    /// database's checksums verify the content afterwards.
     pub(super) fn write_back(&self) -> io::Result<()> {
         self.each_chunk(|offset, chunk| self.0.write(offset, chunk))?;
         self.0.sync_data()
     }
 
-    /// Calls `each` with everything that is not zero: holes stay holes, as a disk may be full.
+    /// Calls `each` with every chunk that is not all zeros: holes stay holes, as the disk may be
+    /// full.
     fn each_chunk(&self, each: impl Fn(u64, &[u8]) -> io::Result<()>) -> io::Result<()> {
         let length = self.0.len()?;
         let mut buffer = vec![0; CHUNK];
@@ -90,7 +91,7 @@ fn lock(file: &File) -> Result<(), redb::Error> {
     }
 }
 
-/// Locks and the end of the file's use are not for the database to decide.
+/// The database does not control the lock and the lifetime of the file.
 impl StorageBackend for Disk {
     fn len(&self) -> io::Result<u64> {
         self.0.len()

@@ -1,24 +1,24 @@
-//! What clients of a store were told, and whether all of it can be true.
+//! The history of what clients of a store have observed, and whether it is consistent.
 //!
-//! Versions give the order of all writes, so a history is linearizable if that order agrees with
-//! real time, and if every read shows a state that existed while it was under way.
+//! Versions order all writes, so a history is linearizable if that order agrees with real time and
+//! every read returns a state that existed during the read.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// The value of an object; none once it is deleted.
+/// The value of an object; `None` once it is deleted.
 pub(super) type Content = Option<String>;
 
-/// What a request came to.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Outcome {
-    /// The client never learned it.
+    /// The client never received a response.
     Unknown,
-    /// The server refused to store a write.
+    /// The server rejected a write.
     NotStored,
-    /// A write, at this version.
+    /// The write succeeded at this version.
     Written(u64, Content),
-    /// A read: the version and the value.
+    /// The read returned this version and value.
     Found(u64, String),
     /// There is no such object.
     Absent,
@@ -32,38 +32,38 @@ pub(super) struct Request {
     pub(super) key: String,
     pub(super) invoked: u64,
     pub(super) answered: u64,
-    /// What it writes, if it writes anything.
+    /// The written value, if it is a write.
     pub(super) writes: Option<Content>,
     pub(super) outcome: Outcome,
 }
 
-/// What one watcher has seen since it started at a version.
+/// The events that one watcher has received since it started at a version.
 #[derive(Debug, Clone)]
 pub(super) struct Watched {
     pub(super) start: u64,
     pub(super) events: Vec<(u64, String, Content)>,
 }
 
-/// Everything that clients were told.
+/// Everything that clients have observed.
 #[derive(Debug, Default)]
 pub(super) struct History {
     now: u64,
     pub(super) requests: Vec<Request>,
     pub(super) watches: Vec<Watched>,
-    /// Every version that anybody was told, with its object.
+    /// Every version that a client has observed, with its object.
     pub(super) told: BTreeMap<u64, (String, Content)>,
-    /// The newest version that anybody was told.
+    /// The newest version that a client has observed.
     pub(super) newest: u64,
 }
 
 impl History {
-    /// The next moment.
+    /// Advances the logical clock.
     fn tick(&mut self) -> u64 {
         self.now += 1;
         self.now
     }
 
-    /// A request begins; its number.
+    /// Records the start of a request; returns its number.
     pub(super) fn invoke(&mut self, key: &str, writes: Option<Content>) -> usize {
         let (key, invoked) = (key.to_owned(), self.tick());
         let outcome = Outcome::Unknown;
@@ -71,7 +71,7 @@ impl History {
         self.requests.len() - 1
     }
 
-    /// A request is answered.
+    /// Records the response to a request.
     pub(super) fn answer(&mut self, number: usize, outcome: Outcome) {
         let now = self.tick();
         let key = self.requests[number].key.clone();
@@ -84,7 +84,7 @@ impl History {
         (request.answered, request.outcome) = (now, outcome);
     }
 
-    /// Somebody was told that this version is this state of this object.
+    /// Records that a client has observed this state of an object at this version.
     pub(super) fn tell(&mut self, version: u64, key: &str, content: Content) {
         self.newest = self.newest.max(version);
         let state = (key.to_owned(), content);
@@ -92,7 +92,7 @@ impl History {
         assert_eq!(*known, state, "version {version} is used twice");
     }
 
-    /// A server has started with this state: nothing that was told may be missing.
+    /// Checks the state of a restarted server: nothing that was observed may be missing.
     pub(super) fn check_restart(&self, version: u64, state: &BTreeMap<String, (u64, String)>) {
         assert!(version >= self.newest, "{version} is older than {}, which was told", self.newest);
         for (key, (version, value)) in state {
@@ -113,7 +113,7 @@ impl History {
         }
     }
 
-    /// Whether a write of this kind may have taken effect before a moment without being told.
+    /// Whether an unobserved write of this value may have taken effect before a moment.
     fn may_have_written(&self, key: &str, content: &Content, before: u64) -> bool {
         self.requests.iter().any(|request| {
             let is_kind =
@@ -123,7 +123,7 @@ impl History {
         })
     }
 
-    /// Checks everything that was told.
+    /// Checks the whole history.
     pub(super) fn check(&self) {
         for watched in &self.watches {
             self.check_watch(watched);
@@ -137,7 +137,7 @@ impl History {
         }
     }
 
-    /// Versions rise, and nothing between the first and the last one is missing.
+    /// Checks that versions increase and that none between the first and the last one is missing.
     fn check_watch(&self, watched: &Watched) {
         let mut last = watched.start;
         let mut present: BTreeMap<&str, bool> = BTreeMap::new();
@@ -153,7 +153,7 @@ impl History {
         assert_eq!(seen, told, "a watch from {} has gaps or phantoms", watched.start);
     }
 
-    /// The order of versions agrees with real time.
+    /// Checks that the order of versions agrees with real time.
     fn check_order(&self, key: &str) {
         let mut steps: Vec<(u64, u8, &Request)> = Vec::new();
         for request in self.requests.iter().filter(|request| request.key == key) {
@@ -171,7 +171,7 @@ impl History {
         }
     }
 
-    /// Answers that an object is there, or is not, are true at some moment of the request.
+    /// Checks that answers about the presence of an object are true at some moment of the request.
     fn check_presence(&self, key: &str) {
         let requests = || self.requests.iter().filter(|request| request.key == key);
         for request in requests() {
@@ -181,7 +181,7 @@ impl History {
                 _ => continue,
             };
             let fits = |content: &Content| content.is_some() == wanted.is_some();
-            // The newest write that was answered before the request began.
+            // The newest write that was answered before the request started.
             let before = requests()
                 .filter(|write| write.answered < request.invoked)
                 .filter_map(|write| match &write.outcome {

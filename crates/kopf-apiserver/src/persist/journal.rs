@@ -1,8 +1,8 @@
-//! The thread that makes changes durable and then shows them to readers.
+//! The thread that makes changes durable and then publishes them to readers.
 //!
-//! It takes every change that waits, writes them in one transaction, and publishes them. While it
-//! writes, the next batch collects, so that many writes share one sync of the disk. When a write
-//! fails, the batch and all that came after it fail, too; the next batch tries again.
+//! It takes all waiting changes, writes them in one transaction, and publishes them. The next batch
+//! collects in the meantime, so that many writes share one sync of the disk. If a write fails, the
+//! batch and all later changes fail as well; the next batch tries again.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::Archive;
 use crate::store::pending::{Reason, Sealed, Work};
 use crate::store::{Queue, Store};
 
-/// How often a disk that failed is tried without a write that waits for it.
+/// How often a failed disk is tried while no writes are waiting.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a disk that works is left alone; changes end the wait.
+/// The wait while the disk works; changes end it.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// Moves changes from a store's queue to its disk, and from there to its readers.
@@ -26,12 +26,12 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// A journal for a store that puts its changes into `queue`.
+    /// Creates a journal for a store that puts its changes into `queue`.
     pub(crate) fn new(archive: Archive, queue: Arc<Queue>, store: &Arc<Store>) -> Self {
         Self { archive, queue, store: Arc::downgrade(store) }
     }
 
-    /// Starts the thread; it ends when the store is dropped and everything is written.
+    /// Starts the thread; it ends after the store is dropped and everything is written.
     pub(crate) fn start(mut self) -> std::io::Result<()> {
         let queue = Arc::clone(&self.queue);
         let run = move || while self.step() {};
@@ -40,7 +40,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Deals with the next batch; tells whether there can be another.
+    /// Handles the next batch; returns whether there may be another.
     fn step(&mut self) -> bool {
         let patience = if self.archive.is_broken() { PROBE_INTERVAL } else { PATIENCE };
         match self.next(patience) {
@@ -50,7 +50,7 @@ impl Journal {
             }
             Work::Idle => self.probe(),
             Work::End => {
-                // The last chance to undo what clients were told has failed.
+                // The last attempt to undo a rejected batch.
                 self.probe();
                 return false;
             }
@@ -70,7 +70,7 @@ impl Journal {
         self.report(was_broken, outcome)
     }
 
-    /// Publishes a batch, or takes it back.
+    /// Publishes a batch, or rolls it back.
     pub(crate) fn finish(&self, sealed: &Sealed, outcome: Result<(), Reason>) {
         // Without a store there are no readers.
         let Some(store) = self.store.upgrade() else { return };
@@ -80,7 +80,7 @@ impl Journal {
         }
     }
 
-    /// Finds out whether a disk that failed works again.
+    /// Checks whether a failed disk works again.
     pub(crate) fn probe(&mut self) {
         if self.archive.is_broken() {
             let outcome = self.archive.repair();

@@ -1,8 +1,8 @@
-//! A disk that lies only as much as real disks do, for tests.
+//! A simulated disk for tests that fails only in the ways in which real disks fail.
 //!
-//! What is written is visible to reads at once, but survives a crash for certain only after a sync.
-//! Of what was not synced, a crash keeps an arbitrary part, some of it torn. A sync that fails loses
-//! what it should have kept, although reads still show it.
+//! Writes are visible to reads at once, but are guaranteed to survive a crash only after a sync.
+//! After a crash, an arbitrary part of the unsynced writes remains, some of it torn. A failed sync
+//! loses writes that reads still show.
 
 use std::io;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use redb::StorageBackend;
 
 const PAGE: u64 = 4096;
 
-/// What is wrong with the disk right now.
+/// The current fault of the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// No page that was never written can be written.
+    /// Pages that were never written cannot be written.
     Full,
     /// Nothing can be written.
     ReadOnly,
@@ -33,13 +33,13 @@ enum Operation {
 
 #[derive(Debug)]
 struct State {
-    /// What reads show.
+    /// The content that reads return.
     visible: Vec<u8>,
-    /// What survives every crash.
+    /// The content that survives every crash.
     durable: Vec<u8>,
     unsynced: Vec<Operation>,
     trouble: Option<Trouble>,
-    /// How many operations are left before the machine stops.
+    /// How many operations are left before the machine crashes.
     life: Option<u32>,
     random: fastrand::Rng,
 }
@@ -61,22 +61,22 @@ impl SimulatedDisk {
         })))
     }
 
-    /// Begins or ends a trouble.
+    /// Starts or ends a fault.
     pub(super) fn set_trouble(&self, trouble: Option<Trouble>) {
         self.0.lock().trouble = trouble;
     }
 
-    /// Lets the machine stop in the middle of a later operation.
+    /// Crashes the machine in the middle of a later operation.
     pub(super) fn crash_after(&self, operations: u32) {
         self.0.lock().life = Some(operations);
     }
 
-    /// Whether the machine has stopped.
+    /// Whether the machine has crashed.
     pub(super) fn is_crashed(&self) -> bool {
         self.0.lock().life == Some(0)
     }
 
-    /// What a restart finds.
+    /// The content after a restart.
     pub(super) fn after_crash(&self) -> Vec<u8> {
         let mut state = self.0.lock();
         state.life = Some(0);
@@ -87,7 +87,7 @@ impl SimulatedDisk {
     }
 }
 
-/// Applies an arbitrary part of some operations.
+/// Applies an arbitrary part of the operations.
 fn keep_some(content: &mut Vec<u8>, operations: &[Operation], random: &mut fastrand::Rng) {
     for operation in operations {
         match operation {

@@ -1,14 +1,14 @@
-//! Claims about data directories.
+//! Tests for data directories.
 
 use std::path::Path;
 
 use crate::{DataDirError, Patch, Server, Target};
 use serde_json::json;
 
-/// The server of a folder that another one had until now.
+/// Opens a directory that another server has just used.
 async fn reopen(directory: &Path) -> Server {
     loop {
-        // The journal's thread lets go of the file a moment after the last handle.
+        // The journal's thread closes the file shortly after the last handle is dropped.
         match Server::builder().controllers(false).open(directory) {
             Ok(server) => return server,
             Err(DataDirError::Open { .. }) => tokio::task::yield_now().await,
@@ -45,7 +45,7 @@ async fn a_broken_file_is_reported_and_left_alone() {
     assert_eq!(std::fs::read(&file).unwrap(), b"not a database");
 }
 
-/// Deeper than the general JSON decoder reads.
+/// Deeper than the general JSON decoder allows.
 const DEPTH: usize = 300;
 
 #[tokio::test]

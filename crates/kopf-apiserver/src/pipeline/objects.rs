@@ -1,4 +1,4 @@
-//! Requests about objects: from HTTP to the verbs and back.
+//! Resource requests: from HTTP to the verbs and back.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::selector::Selector;
 use crate::state::Inner;
 use crate::{StatusError, Stored, User, convert};
 
-/// Answers a request about objects.
+/// Answers a resource request.
 pub(super) async fn handle(
     inner: &Arc<Inner>,
     user: User,
@@ -112,7 +112,7 @@ async fn answer(
     Ok(response)
 }
 
-/// Whether a path of a custom group leads to a resource; other groups have a page for errors.
+/// Whether a path of a custom group leads to a resource; other groups have their own error page.
 fn is_known(inner: &Inner, info: &RequestInfo) -> bool {
     let registry = inner.registry();
     match registry.find(&info.group, &info.version, &info.resource) {
@@ -121,7 +121,7 @@ fn is_known(inner: &Inner, info: &RequestInfo) -> bool {
     }
 }
 
-/// Metadata of one object is no metadata of a list, and the other way round.
+/// Rejects list metadata for a single object, and the other way round.
 fn check_list_kind(
     info: &RequestInfo,
     resource: &ResourceInfo,
@@ -152,7 +152,7 @@ fn check_list_kind(
     Err(StatusError::new(406, "NotAcceptable", problem))
 }
 
-/// Refuses unknown words for what the rows of a table include.
+/// Rejects unknown values of `includeObject`.
 fn check_include_object(representation: &Representation, given: &str) -> Result<(), StatusError> {
     let is_table = matches!(representation.shape, Shape::Table(_));
     if !is_table || matches!(given, "" | "None" | "Metadata" | "Object") {
@@ -164,7 +164,7 @@ fn check_include_object(representation: &Representation, given: &str) -> Result<
     )))
 }
 
-/// What every answer about a deprecated resource warns of.
+/// The warning in every response about a deprecated resource.
 fn deprecation(resource: &ResourceInfo) -> Option<String> {
     match &resource.custom {
         Some(custom) => custom.deprecation_warning.clone(),
@@ -172,7 +172,7 @@ fn deprecation(resource: &ResourceInfo) -> Option<String> {
     }
 }
 
-/// Lets the troubles happen that do not need a stream.
+/// Applies the faults that do not need a stream.
 async fn strike(
     inner: &Inner,
     troubles: &[Trouble],
@@ -193,7 +193,7 @@ async fn strike(
     Ok(())
 }
 
-/// The first token of a user agent, which names the manager of fields.
+/// The first token of a user agent, which is the default field manager.
 fn manager_of(user_agent: &str) -> String {
     const MANAGER_LENGTH_MAX: usize = 128;
     let name = user_agent.split('/').next().unwrap_or_default();
@@ -201,7 +201,7 @@ fn manager_of(user_agent: &str) -> String {
     if name.is_empty() { "unknown".to_owned() } else { name }
 }
 
-/// The resource of a request, if it exists there and has the verb.
+/// The resource of a request, if it exists and has the verb.
 fn find(inner: &Inner, info: &RequestInfo) -> Result<Arc<ResourceInfo>, StatusError> {
     let registry = inner.registry();
     let missing = || {
@@ -235,7 +235,7 @@ fn find(inner: &Inner, info: &RequestInfo) -> Result<Arc<ResourceInfo>, StatusEr
     if right_place && allowed(info.verb.as_str()) {
         return Ok(Arc::clone(resource));
     }
-    // A path that exists for other methods is 405; one that exists for none is 404.
+    // 405 if the path exists for other methods, 404 if it exists for none.
     let path_exists = match info.name.is_empty() {
         true if all_namespaces => allowed("list"),
         true => has_collection,
@@ -285,7 +285,7 @@ async fn dispatch(
     }
 }
 
-/// The answer with one stored object, in the requested version.
+/// The response with one stored object, in the requested version.
 async fn object_response(
     status: StatusCode,
     call: &Call,
@@ -304,7 +304,7 @@ async fn get(
 ) -> Result<Response<Body>, StatusError> {
     let version = rest::parse_version(request.query.text("resourceVersion"))?;
     rest::read_version(call, version)?;
-    // Whatever is read from now on is not older.
+    // Reads from here on return nothing older.
     let stored = call.read()?;
     object_response(StatusCode::OK, call, encoder, &stored).await
 }
@@ -381,7 +381,7 @@ async fn create(
     object_response(StatusCode::CREATED, call, encoder, &stored).await
 }
 
-/// The body of a deletion: absent and empty mean no options.
+/// The body of a deletion; no body or an empty one means no options.
 fn delete_options(request: &Request) -> Result<DeleteRequest, StatusError> {
     let body = if request.body.is_empty() {
         Value::Null
@@ -394,7 +394,7 @@ fn delete_options(request: &Request) -> Result<DeleteRequest, StatusError> {
     DeleteRequest::parse(&request.query, &body)
 }
 
-/// Options that cannot be decoded are a 500 without a reason, as upstream has it.
+/// Options that cannot be decoded give a 500 without a reason, as in upstream.
 fn plain_decode_error(error: StatusError) -> StatusError {
     let Some((_, problem)) = error.message.split_once("couldn't get") else { return error };
     let problem = problem.rsplit_once(" (").map_or(problem, |(problem, _)| problem);
@@ -472,7 +472,7 @@ async fn delete_collection(
     Ok(bytes_response(StatusCode::OK, encoder.representation.content_type(), body))
 }
 
-/// Subresources that are not just another door to the same object; none means they are.
+/// Handles subresources that are not just another view of the object; `None` for the others.
 async fn subresource(
     call: &mut Call,
     request: &Request,

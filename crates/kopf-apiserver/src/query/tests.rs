@@ -1,4 +1,4 @@
-//! Claims about query strings.
+//! Tests for query strings.
 
 use super::{FieldValidation, Query, WriteOptions};
 

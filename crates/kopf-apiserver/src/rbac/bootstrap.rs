@@ -1,12 +1,12 @@
-//! The roles and bindings that every cluster starts with.
+//! The initial roles and bindings of every cluster.
 //!
-//! Those of a real server of release 1.33 that users and charts refer to: the user-facing roles,
-//! discovery, basic rights, delegated authentication, monitoring. The roles of upstream's own
-//! components are left out: ours act as `system:masters`.
+//! Those of a real 1.33 server that users and charts refer to: the user-facing roles, discovery,
+//! basic rights, delegated authentication, monitoring. The roles of upstream's own components are
+//! left out, since ours act as `system:masters`.
 
 use serde_json::Value;
 
-/// Table and object of each role and binding, without uid and times.
+/// The table and the object of each role and binding, without uid and times.
 pub(crate) fn objects() -> Vec<(&'static str, Value)> {
     const RECORDED: &str = include_str!("../data/bootstrap-rbac-1.33.json");
     let objects: Vec<Value> =

@@ -1,8 +1,8 @@
-//! Nobody grants more than they hold: the checks of writes of roles and bindings.
+//! Prevents users from granting more rights than they hold, in writes of roles and bindings.
 //!
-//! Pure functions of one snapshot, as upstream's storages for these kinds decide: a role's rules
-//! must be covered by the rules of its writer, unless the writer may `escalate` it; the rules of a
-//! bound role as well, unless the writer may `bind` it. Members of `system:masters` may do both.
+//! Pure functions of one snapshot that follow upstream's storages for these kinds: the writer of a
+//! role must hold all of its rules, unless the writer may `escalate` it; the same applies to the
+//! rules of a bound role, unless the writer may `bind` it. Members of `system:masters` may do both.
 
 use serde_json::{Value, json};
 
@@ -14,9 +14,9 @@ use crate::{StatusError, User};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// A write of an object, of which only roles and bindings are looked at.
+/// A write of an object; only roles and bindings are checked.
 pub(crate) struct Write<'a> {
-    /// Who writes.
+    /// The writing user.
     pub(crate) user: &'a User,
     /// The table of the object, as `roles.rbac.authorization.k8s.io`.
     pub(crate) table: &'a str,
@@ -24,13 +24,13 @@ pub(crate) struct Write<'a> {
     pub(crate) namespace: &'a str,
     /// The name in the path of the request; empty if there is none.
     pub(crate) path_name: &'a str,
-    /// The object as it will be.
+    /// The new object.
     pub(crate) new: &'a Value,
-    /// The object as it is, unless it is created.
+    /// The current object; `None` on creation.
     pub(crate) old: Option<&'a Value>,
 }
 
-/// Refuses a write that grants more than its writer holds.
+/// Rejects a write that grants more than its writer holds.
 pub(crate) fn check(
     authorizer: &dyn Authorizer,
     store: &Store,
@@ -61,7 +61,7 @@ impl Check<'_> {
             return Ok(());
         }
         self.confirm(items(new, &["rules"]))?;
-        // What it gathers is not known yet.
+        // The aggregated rules are not known yet.
         let gathers = |role: &Value| !role["aggregationRule"].is_null();
         let is_gathering = gathers(new) || old.is_some_and(gathers);
         if is_gathering && self.excess(&everything()).is_some() {
@@ -77,7 +77,7 @@ impl Check<'_> {
         let (table, namespace) = match kind {
             "Role" => (ROLES, self.write.namespace),
             "ClusterRole" => (CLUSTER_ROLES, ""),
-            // Refused by the checks of the kind itself.
+            // The kind's own validation rejects these.
             _ => return Ok(()),
         };
         if self.may("bind", plural(table), name) {
@@ -116,7 +116,7 @@ impl Check<'_> {
         StatusError::forbidden(GROUP, plural(self.write.table), name, problem)
     }
 
-    /// Upstream's sentence about the rules that the writer does not hold; none if all are held.
+    /// Upstream's message about the rules that the writer does not hold; `None` if all are held.
     fn excess(&self, rules: &[Value]) -> Option<String> {
         let (mut held, mut problems) = (Vec::new(), Vec::new());
         for grant in Grant::all(self.snapshot, self.write.user, self.write.namespace) {
@@ -156,7 +156,7 @@ fn everything() -> [Value; 2] {
     ]
 }
 
-/// Whether only fields change that the garbage collector needs to get rid of the object.
+/// Whether only fields change that the garbage collector needs to remove the object.
 fn is_only_collected(new: &Value, old: &Value) -> bool {
     let rest = |object: &Value| {
         let mut object = object.clone();
@@ -170,7 +170,7 @@ fn is_only_collected(new: &Value, old: &Value) -> bool {
     rest(new) == rest(old)
 }
 
-/// The smallest part of a rule: one verb on one thing.
+/// The smallest part of a rule: one verb on one target.
 #[derive(Clone, PartialEq, Eq)]
 struct Part {
     verb: String,
@@ -210,7 +210,7 @@ fn broken_down(rule: &Value) -> Vec<Part> {
     targets.iter().flat_map(part).collect()
 }
 
-/// Whether a rule allows all of a part.
+/// Whether a rule covers a part completely.
 fn covers(rule: &Value, part: &Part) -> bool {
     let has = |list: &str, wanted: &str| {
         texts(rule, &[list]).iter().any(|entry| *entry == "*" || *entry == wanted)
@@ -238,11 +238,11 @@ fn covers(rule: &Value, part: &Part) -> bool {
     }
 }
 
-/// The parts as upstream names them: one line per target with all its verbs, sorted.
+/// The parts in upstream's format: one line per target with all its verbs, sorted.
 fn described(parts: Vec<Part>) -> Vec<String> {
     let mut joined: Vec<(Target, Vec<String>)> = Vec::new();
     for Part { verb, target } in parts {
-        // Paths are not joined there either.
+        // Upstream does not join paths either.
         let is_resource = matches!(target, Target::Resource { .. });
         match joined.iter_mut().find(|(known, _)| is_resource && *known == target) {
             Some((_, verbs)) if verbs.contains(&verb) => {}
@@ -271,7 +271,7 @@ fn described(parts: Vec<Part>) -> Vec<String> {
     lines
 }
 
-/// A list of texts as Go prints it with `%q`.
+/// A list of strings as Go prints it with `%q`.
 fn listed(texts: &[String]) -> String {
     let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
     format!("[{}]", quoted.join(" "))

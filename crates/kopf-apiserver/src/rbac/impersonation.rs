@@ -1,11 +1,11 @@
-//! What somebody must be allowed to do before acting as somebody else.
+//! The rights that a user needs to impersonate another user.
 //!
-//! Pure: one question per part of the wanted identity, as upstream asks them.
+//! Pure: one check per part of the impersonated identity, as in upstream.
 
 use super::Attributes;
 use crate::User;
 
-/// The questions behind acting as `wanted`; groups that everybody has need no right.
+/// The checks for impersonating `wanted`; groups that every user has need no right.
 pub(crate) fn impersonation_of(wanted: &User) -> Vec<Attributes> {
     let ask = |group: &str, resource: &str, name: &str| Attributes {
         verb: "impersonate".to_owned(),

@@ -1,8 +1,8 @@
 //! Role-based access control: bindings to roles to rules, as the real server evaluates them.
 //!
 //! Pure functions of one snapshot. Members of `system:masters` may do everything. Aggregated
-//! cluster roles also get the rules of the roles that they select, in case no controller has
-//! written them down yet.
+//! cluster roles also get the rules of the roles that they select, in case the controller has not
+//! written them yet.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl Authorizer for RoleBased {
     }
 }
 
-/// A binding that concerns a user.
+/// A binding that applies to a user.
 pub(super) struct Grant {
     binding: Arc<Stored>,
     subject: Value,
@@ -161,7 +161,7 @@ fn is_subject(subject: &Value, user: &User, binding_namespace: &str) -> bool {
     }
 }
 
-/// A role's own rules and those that it aggregates, through any number of roles.
+/// A role's own rules and those that it aggregates, directly or indirectly.
 pub(super) fn effective_rules(role: &Value, snapshot: &Snapshot) -> Vec<Value> {
     let mut rules = Vec::new();
     let mut visited = HashSet::new();
@@ -175,7 +175,7 @@ fn collect(
     visited: &mut HashSet<String>,
     rules: &mut Vec<Value>,
 ) {
-    // Roles may select each other in a ring.
+    // Roles may select each other in a cycle.
     if !visited.insert(fields::name(role).to_owned()) {
         return;
     }

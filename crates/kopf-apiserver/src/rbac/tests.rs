@@ -1,4 +1,4 @@
-//! The recorded roles and the matching of rules.
+//! Tests for the recorded roles and for rule matching.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The admission steps that every write shares.
+//! The admission steps common to all writes.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::quantity::Quantity;
 use crate::request::{RequestInfo, Verb};
 use crate::{Cause, StatusError};
 
-/// Whether any plugin could look at this write; if not, there is no need for admission.
+/// Whether any plugin handles this write; if not, admission is skipped.
 pub(super) fn concerns(call: &Call) -> bool {
     admission::concerns(&call.inner, &call.resource)
 }
@@ -33,7 +33,7 @@ pub(super) async fn mutate(
     let annotations = std::mem::take(&mut request.annotations);
     call.warnings.extend(warnings);
     call.annotations.extend(annotations);
-    // What plugins added needs its defaults, like everything that clients send.
+    // Fields added by plugins need defaults, like everything that clients send.
     super::object::finish(call, object);
     match managed.retake_from(object) {
         Ok(taken) => *managed = taken,
@@ -46,7 +46,7 @@ pub(super) async fn mutate(
     outcome
 }
 
-/// Runs validating admission; `object` is none for deletions.
+/// Runs validating admission; `object` is `None` for deletions.
 pub(super) async fn validate(
     call: &mut Call,
     operation: Operation,
@@ -86,7 +86,7 @@ async fn charge(call: &Call, charge: &Charge) -> Result<(), StatusError> {
     let outcome = update_with(&mut write, Change::Patch, |_, present| {
         let mut quota = present.object.clone();
         for (name, more) in &charge.amounts {
-            // What has not been counted yet is left to the controller.
+            // Resources that have not been counted yet are left to the controller.
             let used = quota.pointer_mut("/status/used").and_then(|used| used.get_mut(name));
             if let Some(used) = used
                 && let Some(present) = used.as_str().and_then(Quantity::parse)
@@ -102,12 +102,12 @@ async fn charge(call: &Call, charge: &Charge) -> Result<(), StatusError> {
     }
 }
 
-/// Refuses creations in namespaces that are missing or terminating.
+/// Rejects creations in namespaces that are missing or terminating.
 pub(super) fn check_namespace(call: &mut Call) -> Result<(), StatusError> {
     if !call.resource.namespaced {
         return Ok(());
     }
-    // The newest state: nothing may be created after the beginning of the deletion.
+    // The newest state: nothing may be created after the deletion has started.
     let (stored, batch) = call.inner.store.head("namespaces", "", &call.info.namespace);
     call.observe(batch);
     let namespace = &call.info.namespace;

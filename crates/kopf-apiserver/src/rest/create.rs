@@ -12,14 +12,14 @@ use crate::meta::{self, metadata_mut};
 use crate::store::{Change, ObjectKey};
 use crate::{FieldError, StatusError, Stored, convert, crd, kinds};
 
-/// How often a generated name that is taken is replaced by another.
+/// How often another name is generated if the first one is taken.
 const NAME_ATTEMPTS_MAX: usize = 8;
 
 /// Why an object was not created.
 pub(super) enum CreateError {
-    /// There is an object of that name.
+    /// An object with this name already exists.
     Taken(StatusError),
-    /// The object, or the moment, is not acceptable.
+    /// The object is invalid or cannot be created now.
     Refused(StatusError),
 }
 
@@ -42,7 +42,7 @@ pub(crate) async fn create(call: &mut Call, object: Value) -> Result<Arc<Stored>
     Ok(create_unless_taken(call, object).await?)
 }
 
-/// Like [`create`], for callers that go on with the object that is there.
+/// Like [`create`], for callers that continue with an existing object.
 pub(super) async fn create_unless_taken(
     call: &mut Call,
     object: Value,
@@ -76,7 +76,7 @@ async fn attempt(call: &mut Call, mut object: Value) -> Result<Arc<Stored>, Crea
     let is_concerned = admit::concerns(call);
     if is_concerned {
         admit::mutate(call, Operation::Create, &mut object, &mut managed, None).await?;
-        // Webhooks may choose another name, but no other namespace.
+        // Webhooks may change the name, but not the namespace.
         place(call, &mut object)?;
         meta::text(&object, "name").clone_into(&mut call.info.name);
     }
@@ -93,7 +93,7 @@ async fn attempt(call: &mut Call, mut object: Value) -> Result<Arc<Stored>, Crea
     metadata.insert("creationTimestamp".into(), created);
     for _ in 0..NAME_ATTEMPTS_MAX {
         let generated = generate_name(call, &mut object);
-        // Only a generated name can be tried again, so only then is the object needed again.
+        // Only a generated name can be retried, so only then is the object needed again.
         let mut candidate = if generated { object.clone() } else { std::mem::take(&mut object) };
         strategy.prepare_create(&call.kind_context(), &mut candidate);
         check(call, &candidate).await?;
@@ -115,7 +115,7 @@ async fn attempt(call: &mut Call, mut object: Value) -> Result<Arc<Stored>, Crea
     Err(CreateError::Taken(StatusError::already_exists(group, kind, &call.info.name)))
 }
 
-/// Removes the status that a client may not choose; readers get its default.
+/// Removes the status, which clients may not set on creation; readers get its default.
 fn drop_status(call: &Call, object: &mut Value) {
     if call.resource.has_status()
         && !kinds::Kind::of(&call.resource).keeps_status_on_create
@@ -125,7 +125,7 @@ fn drop_status(call: &Call, object: &mut Value) {
     }
 }
 
-/// Removes what only the server may set.
+/// Removes fields that only the server may set.
 fn drop_owned_metadata(object: &mut Value) {
     let metadata = metadata_mut(object);
     for key in
@@ -152,7 +152,7 @@ pub(super) fn place(call: &Call, object: &mut Value) -> Result<(), StatusError> 
                 "an empty namespace may not be set during creation",
             ));
         }
-        // Cluster-scoped objects have none, even if a client sends one.
+        // Cluster-scoped objects have no namespace, even if a client sends one.
         _ if wanted.is_empty() => {
             metadata.shift_remove("namespace");
         }
@@ -170,7 +170,7 @@ pub(super) fn place(call: &Call, object: &mut Value) -> Result<(), StatusError> 
     Ok(())
 }
 
-/// Fills in a generated name; tells whether it did.
+/// Fills in a generated name; returns whether it did.
 fn generate_name(call: &mut Call, object: &mut Value) -> bool {
     const GENERATED_PREFIX_MAX: usize = 58;
     if !meta::text(object, "name").is_empty() {
@@ -247,7 +247,7 @@ async fn commit(
     Ok(stored)
 }
 
-/// 409 for a name that another object has, or had a moment ago.
+/// 409 for a name that another object has, or had until recently.
 fn taken(call: &Call, existing: Option<&Stored>) -> CreateError {
     let resource = &call.resource;
     let mut error =

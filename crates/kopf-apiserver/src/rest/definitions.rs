@@ -1,4 +1,4 @@
-//! What follows the write of a CRD: accepted, established, terminating, gone.
+//! The consequences of CRD writes: accepted, established, terminating, gone.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::request::{RequestInfo, Verb};
 use crate::resource::ResourceInfo;
 use crate::state::Inner;
 
-/// Does what a write of a CRD, or of an object of a dying CRD, entails.
+/// Handles the consequences of writing a CRD or an object of a terminating CRD.
 pub(crate) async fn after_write(inner: &Arc<Inner>, resource: &ResourceInfo, name: &str) {
     if &*resource.table == TABLE {
         refresh(inner);
@@ -26,7 +26,7 @@ pub(crate) async fn after_write(inner: &Arc<Inner>, resource: &ResourceInfo, nam
         return;
     }
     let Some(custom) = resource.custom.as_ref() else { return };
-    // The caller's view of the resource may be older than the deletion of the CRD.
+    // The caller's copy of the resource may be older than the deletion of the CRD.
     let dying = inner.store.get(TABLE, "", &custom.crd_name);
     if dying.is_some_and(|crd| meta::is_deleting(crd.content())) {
         let outcome = Box::pin(finish_deletion(inner, resource, &custom.crd_name)).await;
@@ -38,7 +38,7 @@ pub(crate) async fn after_write(inner: &Arc<Inner>, resource: &ResourceInfo, nam
     }
 }
 
-/// Lets CRDs of the same group have names that a CRD may have given up.
+/// Lets other CRDs of the group take names that a CRD may have given up.
 async fn reconsider_names(inner: &Arc<Inner>, name: &str) {
     let group = name.split_once('.').map_or("", |(_, group)| group);
     let is_waiting = |crd: &Value| {
@@ -60,7 +60,7 @@ async fn reconsider_names(inner: &Arc<Inner>, name: &str) {
     }
 }
 
-/// Brings the status of a CRD up to date and, when it is being deleted, its objects to an end.
+/// Updates the status of a CRD; if it is being deleted, deletes its objects.
 async fn reconcile(inner: &Arc<Inner>, name: &str) -> Result<(), StatusError> {
     let Some(stored) = inner.store.get(TABLE, "", name) else { return Ok(()) };
     if !meta::is_deleting(stored.content()) {
@@ -161,7 +161,7 @@ async fn update_status(
     .map(|_| ())
 }
 
-/// Begins the deletion of every object of a CRD.
+/// Starts the deletion of every object of a CRD.
 async fn delete_objects(inner: &Arc<Inner>, crd: &Value) -> Result<(), StatusError> {
     let table = format!(
         "{}.{}",
@@ -195,7 +195,7 @@ async fn delete_objects(inner: &Arc<Inner>, crd: &Value) -> Result<(), StatusErr
     Ok(())
 }
 
-/// Lets the CRD go once no object of it is left.
+/// Removes the CRD once none of its objects is left.
 async fn finish_deletion(
     inner: &Arc<Inner>,
     resource: &ResourceInfo,

@@ -17,9 +17,9 @@ use crate::{FieldError, StatusError, Stored, convert, crd};
 /// The options of a deletion.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeleteRequest {
-    /// `Background`, `Foreground`, `Orphan`, or none.
+    /// `Background`, `Foreground`, `Orphan`, or `None`.
     pub(crate) propagation_policy: Option<String>,
-    /// The old way to ask for `Orphan`.
+    /// The deprecated form of `Orphan`.
     pub(crate) orphan_dependents: Option<bool>,
     /// The grace period.
     pub(crate) grace_period_seconds: Option<i64>,
@@ -27,15 +27,15 @@ pub(crate) struct DeleteRequest {
     pub(crate) uid: Option<String>,
     /// The version that the object must have.
     pub(crate) resource_version: Option<String>,
-    /// Go through everything, delete nothing.
+    /// Whether to process the request without deleting anything.
     pub(crate) dry_run: bool,
 }
 
-/// What a deletion came to.
+/// The result of a deletion.
 pub(crate) enum Deleted {
-    /// The object is gone; this was its last state.
+    /// The object is gone; this is its last state.
     Gone(Arc<Stored>),
-    /// The object is still there, terminating.
+    /// The object still exists and is terminating.
     Pending(Arc<Stored>),
 }
 
@@ -49,7 +49,7 @@ impl Deleted {
 }
 
 impl DeleteRequest {
-    /// Reads options from query and body; the body wins.
+    /// Reads options from the query and the body; the body wins.
     pub(crate) fn parse(query: &Query, body: &Value) -> Result<Self, StatusError> {
         check_types(body)?;
         let text = |key: &str| {
@@ -68,7 +68,7 @@ impl DeleteRequest {
             grace_period_seconds: body["gracePeriodSeconds"]
                 .as_i64()
                 .or(grace_in(query)?)
-                // A negative time means the shortest one.
+                // A negative value means the shortest grace period.
                 .map(|seconds| if seconds < 0 { 1 } else { seconds }),
             uid: body["preconditions"]["uid"].as_str().map(str::to_owned),
             resource_version: body["preconditions"]["resourceVersion"].as_str().map(str::to_owned),
@@ -100,7 +100,7 @@ impl DeleteRequest {
     }
 }
 
-/// Refuses options of another type, in the words of Go's decoder.
+/// Rejects options of the wrong type, with the messages of Go's decoder.
 fn check_types(body: &Value) -> Result<(), StatusError> {
     type IsRight = fn(&Value) -> bool;
     const FIELDS: [(&str, &str, IsRight); 5] = [
@@ -132,7 +132,7 @@ fn check_types(body: &Value) -> Result<(), StatusError> {
     Ok(())
 }
 
-/// The grace period of the query.
+/// The grace period in the query.
 fn grace_in(query: &Query) -> Result<Option<i64>, StatusError> {
     let Some(text) = query.get("gracePeriodSeconds") else { return Ok(None) };
     text.parse().map(Some).map_err(|_| {
@@ -141,7 +141,7 @@ fn grace_in(query: &Query) -> Result<Option<i64>, StatusError> {
     })
 }
 
-/// How often a deletion that lost a race is tried again.
+/// How often a deletion is retried after conflicts.
 const ATTEMPTS_MAX: usize = 100;
 
 /// Deletes the object that the call names.
@@ -176,7 +176,7 @@ async fn delete_newest(call: &mut Call, request: &DeleteRequest) -> Result<Delet
     ))
 }
 
-/// The objects that always exist.
+/// Rejects the deletion of objects that must always exist.
 fn check_protected(call: &Call) -> Result<(), StatusError> {
     let name = call.info.name.as_str();
     let protection = Kind::of(&call.resource).protection;
@@ -198,7 +198,7 @@ fn check_preconditions(
     let conflict = |problem: String| {
         StatusError::conflict(&resource.group, &resource.kind, &call.info.name, &problem)
     };
-    // Namespaces check for themselves, in other words.
+    // Namespaces have their own check, with another message.
     let is_own = Kind::of(resource).has_spec_finalizers;
     let own_conflict = |field: &str, wanted: &str, found: &str| {
         let problem = format!(
@@ -234,7 +234,7 @@ fn check_preconditions(
     Ok(())
 }
 
-/// One try; none means that the race was lost.
+/// One attempt; `None` means that another writer was faster.
 async fn attempt(
     call: &Call,
     request: &DeleteRequest,
@@ -276,7 +276,8 @@ async fn attempt(
     if !Kind::of(&call.resource).ends_gracefully {
         return Ok(Some(Deleted::Gone(committed)));
     }
-    // A pod is marked as terminating without grace before it goes, and clients get that state.
+    // A pod is marked as terminating without grace before it is removed, and clients see that
+    // state.
     let version = committed.resource_version();
     let mut last = terminating(call, old, &[], 0);
     metadata_mut(&mut last).insert("resourceVersion".into(), version.to_string().into());
@@ -289,7 +290,7 @@ fn is_held_by_spec(call: &Call, object: &Value) -> bool {
     has_finalizers || &*call.resource.table == crd::TABLE
 }
 
-/// The finalizers once the propagation policy has had its say.
+/// The finalizers after applying the propagation policy.
 fn finalizers_after(call: &Call, request: &DeleteRequest, old: &Value) -> Vec<String> {
     let present = meta::finalizers(old);
     let policy = match (&request.propagation_policy, request.orphan_dependents) {
@@ -298,7 +299,7 @@ fn finalizers_after(call: &Call, request: &DeleteRequest, old: &Value) -> Vec<St
         (None, Some(false)) => "Background",
         (None, None) if present.contains(&"orphan") => "Orphan",
         (None, None) if present.contains(&"foregroundDeletion") => "Foreground",
-        // Kinds that are older than the garbage collector keep their old default.
+        // Kinds older than the garbage collector keep their old default.
         (None, None) if Kind::of(&call.resource).orphans_dependents => "Orphan",
         (None, None) => "Background",
     };
@@ -315,7 +316,7 @@ fn finalizers_after(call: &Call, request: &DeleteRequest, old: &Value) -> Vec<St
     finalizers
 }
 
-/// Only pods die gracefully; a second deletion may only shorten the time.
+/// Only pods have a grace period; a second deletion can only shorten it.
 fn grace_period(call: &Call, request: &DeleteRequest, old: &Value) -> i64 {
     const POD_GRACE_DEFAULT: i64 = 30;
     if !Kind::of(&call.resource).ends_gracefully {
@@ -341,7 +342,7 @@ fn grace_period(call: &Call, request: &DeleteRequest, old: &Value) -> i64 {
     }
 }
 
-/// The object with deletion begun (or, if it had begun, with the shorter grace).
+/// The object with its deletion started (or, if it had started, with the shorter grace period).
 fn terminating(call: &Call, old: &Value, finalizers: &[String], grace: i64) -> Value {
     let mut object = old.clone();
     let begun = meta::is_deleting(old);
@@ -377,7 +378,7 @@ fn terminating(call: &Call, old: &Value, finalizers: &[String], grace: i64) -> V
     object
 }
 
-/// Deletes every selected object; the result is what was selected, in the requested version.
+/// Deletes every selected object; returns the selected objects in the requested version.
 pub(crate) async fn delete_collection(
     call: &mut Call,
     request: &DeleteRequest,

@@ -1,4 +1,4 @@
-//! `metadata.generation`: what counts as a change.
+//! `metadata.generation`: which changes increment it.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub(super) fn start(resource: &ResourceInfo, object: &mut Value) {
     }
 }
 
-/// Raises the generation if anything but metadata and status changed.
+/// Increments the generation if anything but metadata and status changed.
 pub(super) fn advance(resource: &ResourceInfo, object: &mut Value, old: &Value) {
     let counts = Kind::of(resource).generation == Generation::CountsChanges;
     if !counts || !has_changed(resource, object, old) {
@@ -29,7 +29,7 @@ pub(super) fn advance(resource: &ResourceInfo, object: &mut Value, old: &Value) 
     metadata_mut(object).insert("generation".into(), generation.into());
 }
 
-/// Raises the generation because deletion begins.
+/// Increments the generation because deletion starts.
 pub(super) fn advance_for_deletion(object: &mut Value) {
     if let Some(generation) = object["metadata"]["generation"].as_i64().filter(|&now| now > 0) {
         metadata_mut(object).insert("generation".into(), (generation + 1).into());

@@ -17,17 +17,17 @@ use crate::{Cause, FieldError, StatusError, Stored, convert};
 /// The options of a list.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ListRequest {
-    /// Which objects.
+    /// The selected objects.
     pub(crate) selector: Selector,
-    /// Which share of them.
+    /// The selected share of them.
     pub(crate) shards: ShardSelector,
-    /// The asked-for version; none if unset.
+    /// The requested version; `None` if unset.
     pub(crate) resource_version: Option<u64>,
-    /// `Exact` asks for that very version.
+    /// Whether exactly that version is requested (`Exact`).
     pub(crate) exact: bool,
     /// The page size; 0 means everything.
     pub(crate) limit: usize,
-    /// Where to go on.
+    /// The token of the page to continue with.
     pub(crate) continue_token: String,
 }
 
@@ -66,7 +66,7 @@ impl ListRequest {
     }
 }
 
-/// A version number; unset is none, garbage is upstream's 500.
+/// Parses a version number; `None` if unset, upstream's 500 if it is invalid.
 pub(crate) fn parse_version(text: &str) -> Result<Option<u64>, StatusError> {
     if text.is_empty() {
         return Ok(None);
@@ -80,13 +80,13 @@ pub(crate) fn parse_version(text: &str) -> Result<Option<u64>, StatusError> {
     })
 }
 
-/// The share that a query asks for; garbage is upstream's 500.
+/// The requested shards; upstream's 500 if they are invalid.
 pub(crate) fn parse_shards(query: &Query) -> Result<ShardSelector, StatusError> {
     ShardSelector::parse(query.text("shardSelector"))
         .map_err(|problem| StatusError::new(500, "", problem))
 }
 
-/// A number in a query; garbage is a 400.
+/// A number in a query; 400 if it is invalid.
 pub(crate) fn parse_number(query: &Query, key: &str) -> Result<Option<i64>, StatusError> {
     match query.text(key) {
         "" => Ok(None),
@@ -135,7 +135,7 @@ fn check_options(
     Err(StatusError::invalid("meta.k8s.io", "ListOptions", "", &errors))
 }
 
-/// The snapshot for a read that asks for "not older than" a version.
+/// The snapshot for a read that requests a state "not older than" a version.
 pub(crate) fn read_version(
     call: &Call,
     resource_version: Option<u64>,
@@ -178,7 +178,7 @@ pub(crate) async fn list(call: &Call, request: &ListRequest) -> Result<Listed, S
     };
     let page = Page { call, request, snapshot: &snapshot, after: after.as_ref() };
     let (inner, resource) = (&call.inner, &call.resource);
-    // A webhook may change what is selected by.
+    // A webhook may change fields that selectors use.
     if !request.selector.is_empty() && convert::is_rewritten(resource) {
         let (keys, found): (Vec<_>, Vec<_>) = page.candidates().unzip();
         let found = convert::served_all(inner, resource, found).await?;
@@ -192,7 +192,7 @@ pub(crate) async fn list(call: &Call, request: &ListRequest) -> Result<Listed, S
     Ok(listed)
 }
 
-/// What is needed to make one page of a list.
+/// Everything needed to build one page of a list.
 struct Page<'a> {
     call: &'a Call,
     request: &'a ListRequest,
@@ -208,7 +208,7 @@ impl<'a> Page<'a> {
         ListMeta { resource_version, shards, ..ListMeta::default() }
     }
 
-    /// The object that a selector asks for by name, if it does.
+    /// The object that a selector requests by name, if any.
     fn named(&self) -> Option<Vec<Arc<Stored>>> {
         let (namespace, selector) = (self.call.namespace(), &self.request.selector);
         let name = selector.name().filter(|_| !namespace.is_empty() && self.after.is_none())?;
@@ -220,7 +220,7 @@ impl<'a> Page<'a> {
         Some(found.filter(is_selected).into_iter().collect())
     }
 
-    /// Everything from the start of the page on.
+    /// All objects from the start of the page.
     fn candidates(&self) -> impl Iterator<Item = (&'a ObjectKey, Arc<Stored>)> + use<'a> {
         let after = self.after.map(|place| &place.key);
         let shards = &self.request.shards;
@@ -229,7 +229,7 @@ impl<'a> Page<'a> {
             .filter(|(_, stored)| shards.matches(stored.encoded()))
     }
 
-    /// The page: as many selected candidates as fit on it.
+    /// The page: as many selected candidates as fit.
     fn fill(&self, mut rest: impl Iterator<Item = (&'a ObjectKey, Arc<Stored>)>) -> Listed {
         let (request, snapshot) = (self.request, self.snapshot);
         let (table, namespace) = (&self.call.resource.table, self.call.namespace());
@@ -244,7 +244,7 @@ impl<'a> Page<'a> {
             }
             items.push(match request.selector.is_empty() {
                 true => stored,
-                // A second handle, so that the tree that was looked at can go.
+                // A second handle, so that the decoded tree can be dropped.
                 false => Arc::new(Stored::from(stored.packed())),
             });
             if limit == 0 || items.len() < limit {
@@ -274,9 +274,9 @@ impl<'a> Page<'a> {
 
 /// Where a page starts.
 struct Place {
-    /// After this object.
+    /// Starts after this object.
     key: ObjectKey,
-    /// How many objects were on the pages before, if that is known.
+    /// The number of objects on previous pages, if known.
     seen: Option<usize>,
 }
 
@@ -317,11 +317,11 @@ fn next_page(
         error.continue_token = Some(token(LATEST, &key, namespace, None).into());
         error
     })?;
-    // In another state than the one that was counted, the count means nothing.
+    // The count does not apply to another state than the one that was counted.
     Ok((snapshot, Place { key, seen: seen.filter(|_| version >= 0) }))
 }
 
-/// The version in tokens that stands for the newest state, whichever that is.
+/// The version in tokens that means the newest state.
 const LATEST: i64 = -1;
 
 /// `{v, rv, start, seen}` in URL-safe base64; the next page starts after `start`.

@@ -1,8 +1,8 @@
-//! Managers of fields who know an object in another version than the one it is written in.
+//! Field managers that own fields in a different version from the one being written.
 //!
-//! Where no webhook converts, an object in another version has the same fields. Those that the
-//! other version does not declare make it impossible to tell who owns what: an update then drops
-//! all managed fields, and an apply fails, as upstream does.
+//! Without a conversion webhook, an object has the same fields in all versions. If the other
+//! version does not declare some of them, ownership cannot be determined: an update then drops all
+//! managed fields, and an apply fails, as in upstream.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::convert::seen_as;
 use crate::resource::{ResourceInfo, split_api_version};
 use crate::{StatusError, Stored, convert, meta};
 
-/// Removes what an applier stated last time in another version, does not state now, and nobody
-/// else owns.
+/// Removes fields that an applier set last time in another version, does not set now, and that
+/// nobody else owns.
 ///
-/// Upstream's steps: the object is pruned in the version of the last statement, gets back what is
-/// owned in any version, and returns to its own. Webhooks see objects without required fields.
-/// Versions that are not served any more are left alone.
+/// Follows upstream's steps: the object is pruned in the version of the last apply, fields that are
+/// owned in any version are restored, and the object is converted back. Webhooks may see objects
+/// without required fields. Versions that are no longer served are ignored.
 pub(super) async fn prune_restated(
     call: &Call,
     before: Owned<'_>,
@@ -43,7 +43,7 @@ pub(super) async fn prune_restated(
     }
     let mut pruned = restated.without_last(&original, last.schema.as_deref());
     let mut merged = original.clone();
-    // First where it was pruned: a conversion may need what others own there.
+    // First the version in which it was pruned: a conversion may need fields that others own there.
     let mut versions = vec![restated.api_version().to_owned()];
     versions.extend(apply::other_versions(managed, restated.api_version()));
     for api_version in versions {
@@ -67,7 +67,7 @@ pub(super) async fn prune_restated(
     Ok(())
 }
 
-/// What a version does not declare of an object that no webhook has converted.
+/// The undeclared fields of an object that no webhook has converted.
 fn undeclared(resource: &ResourceInfo, object: &Value) -> Option<String> {
     match convert::is_rewritten(resource) {
         true => None,
@@ -83,10 +83,10 @@ fn version_of(call: &Call, api_version: &str) -> Option<Arc<ResourceInfo>> {
     (found.table == call.resource.table).then(|| Arc::clone(found))
 }
 
-/// The managed fields after a write, once those of other versions have lost what it changed.
+/// The managed fields after a write, with changed fields taken from managers of other versions.
 ///
-/// `managed` is what the write came to in its own version. Versions that are not served any more
-/// are left alone.
+/// `managed` is the result of the write in its own version. Versions that are no longer served are
+/// ignored.
 pub(super) async fn settle(
     call: &Call,
     change: Change,

@@ -1,4 +1,4 @@
-//! From a decoded body to an object of the requested resource: type, fields, defaults.
+//! Converts a decoded body to an object of the requested resource: type, fields, defaults.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::decode::Decoded;
 use crate::query::FieldValidation;
 use crate::{StatusError, kinds, meta, schema};
 
-/// What arrives at a write, before its type is checked.
+/// The body of a write, before its type is checked.
 pub(crate) type Body = Decoded;
 
 /// Checks type and fields, prunes, and fills in defaults.
@@ -22,7 +22,8 @@ pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
             let unknown = schema::unknown_fields(schema, &object);
             problems.extend(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")));
         }
-        // The YAML decoder reports before fields are looked at, the JSON decoder along with them.
+        // The YAML decoder reports duplicates before fields are checked, the JSON decoder together
+        // with them.
         let is_yaml = body.duplicates.iter().any(|problem| problem.starts_with("line "));
         let place = if is_yaml { 0 } else { problems.len() };
         problems.splice(place..place, body.duplicates);
@@ -47,12 +48,12 @@ pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
     Ok(object)
 }
 
-/// Whether nothing of an object is unknown or would be pruned.
+/// Whether an object has no unknown fields and nothing to prune.
 pub(super) fn is_clean(call: &Call, object: &Value) -> bool {
     call.resource.schema.as_ref().is_none_or(|schema| schema::is_clean(schema, object))
 }
 
-/// Prunes, tidies and fills in defaults: what follows every decoding and every patch.
+/// Prunes, tidies and fills in defaults, as after every decoding and every patch.
 pub(crate) fn finish(call: &Call, object: &mut Value) {
     if let Some(schema) = &call.resource.schema {
         schema::prune(schema, object);
@@ -60,11 +61,11 @@ pub(crate) fn finish(call: &Call, object: &mut Value) {
     finish_applied(call, object);
 }
 
-/// Tidies and fills in defaults. Applied configurations never pass the decoder, so that their
-/// nulls stay, for validation to refuse.
+/// Tidies and fills in defaults. Applied configurations are not decoded into Go structs, so their
+/// nulls remain and validation rejects them.
 pub(crate) fn finish_applied(call: &Call, object: &mut Value) {
     if let Some(schema) = &call.resource.schema {
-        // Upstream finds defaults by the kind in the body, so another kind gets none.
+        // Upstream finds defaults by the kind in the body, so a wrong kind gets none.
         if call.wrong_kind.is_none() {
             schema::fill_defaults(schema, object);
         }
@@ -78,12 +79,12 @@ pub(crate) fn finish_applied(call: &Call, object: &mut Value) {
 }
 
 impl Call {
-    /// Keeps one of equal owner references, and warns of the others.
+    /// Removes duplicate owner references and warns about them.
     pub(super) fn forget_repeated_owners(&mut self, object: &mut Value, when: &str) {
         self.warnings.extend(meta::forget_repeated_owners(object, when));
     }
 
-    /// 400: the body cannot be an object of this resource.
+    /// 400: the body is not an object of this resource.
     pub(super) fn cannot_be_handled(&self, kind: &str, problem: &str) -> StatusError {
         StatusError::bad_request(format!(
             "{kind} in version {:?} cannot be handled as a {}: {problem}",
@@ -147,7 +148,7 @@ fn check_type(call: &mut Call, object: &mut Value) -> Result<(), StatusError> {
     Ok(())
 }
 
-/// A custom resource must name its type. Another kind is a matter of validation.
+/// A custom resource must have a type. A wrong kind is a validation error.
 fn check_custom_type(
     call: &mut Call,
     object: &Value,
@@ -186,7 +187,7 @@ fn check_custom_type(
     Ok(())
 }
 
-/// The decoder judges fields by the version in the body, before that is found to be the wrong one.
+/// Upstream's decoder checks fields by the version in the body before it rejects a wrong version.
 fn warn_of_other_version(call: &mut Call, object: &Value, kind: &str, api_version: &str) {
     let (group, version) = crate::resource::split_api_version(api_version);
     if group != call.resource.group

@@ -1,4 +1,4 @@
-//! Patching objects, four ways.
+//! Patches objects, with all four patch types.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) enum PatchKind {
 }
 
 impl PatchKind {
-    /// The type behind a media type; 415 for anything else.
+    /// The type for a media type; 415 for anything else.
     pub(crate) fn parse(content_type: &str, custom: bool) -> Result<Self, StatusError> {
         match media_type(content_type) {
             "application/json-patch+json" => Ok(Self::Json),
@@ -46,7 +46,7 @@ impl PatchKind {
         }
     }
 
-    /// Decodes the body of such a patch.
+    /// Decodes the body of a patch of this type.
     pub(crate) fn decode(self, bytes: &[u8]) -> Result<Decoded, StatusError> {
         match self {
             Self::Apply => yaml_body(bytes).map_err(|problem| {
@@ -59,7 +59,7 @@ impl PatchKind {
         }
     }
 
-    /// 400 for a patch that is no patch.
+    /// 400 for a malformed patch.
     fn malformed(self, problem: &str) -> StatusError {
         match self {
             Self::Strategic => StatusError::bad_request(problem),
@@ -67,7 +67,7 @@ impl PatchKind {
         }
     }
 
-    /// Refuses bodies that cannot be patches of this type.
+    /// Rejects bodies that cannot be patches of this type.
     fn check(self, body: &Value) -> Result<(), StatusError> {
         let (is_right, target) = match self {
             Self::Json => (body.is_array(), "[]handlers.jsonPatchOp"),
@@ -95,7 +95,7 @@ fn unsupported(message: &str, with_details: bool) -> StatusError {
     if with_details { error.about("", "", "") } else { error }
 }
 
-/// Applies a patch; the flag tells whether the object was created (apply only).
+/// Applies a patch; the flag is whether the object was created (apply only).
 pub(crate) async fn patch(
     call: &mut Call,
     kind: PatchKind,
@@ -105,7 +105,7 @@ pub(crate) async fn patch(
     if kind == PatchKind::Apply {
         return server_side_apply(call, body?).await;
     }
-    // Upstream decodes a patch once it has found the object.
+    // Upstream decodes a patch after it has found the object.
     let body = body.and_then(|body| kind.check(&body.value).map(|()| body));
     let outcome = update_with(call, Change::Patch, |call, old| {
         let body = body.as_ref().map_err(StatusError::clone)?;
@@ -118,7 +118,7 @@ pub(crate) async fn patch(
             {
                 return Ok(object.into());
             }
-            // Errors quote the whole object.
+            // Error messages quote the whole object.
             call.warnings.truncate(warnings);
         }
         let mut object = old.whole();
@@ -129,7 +129,7 @@ pub(crate) async fn patch(
     Ok((outcome, false))
 }
 
-/// Refuses options that do not belong to this type of patch.
+/// Rejects options that do not apply to this type of patch.
 pub(super) fn check_options(call: &Call, kind: PatchKind) -> Result<(), StatusError> {
     let mut errors = Vec::new();
     if kind == PatchKind::Apply && call.options.field_manager.is_empty() {
@@ -144,13 +144,13 @@ pub(super) fn check_options(call: &Call, kind: PatchKind) -> Result<(), StatusEr
     Err(StatusError::invalid("meta.k8s.io", "PatchOptions", "", &errors))
 }
 
-/// A patch as it was sent, which error texts quote.
+/// A patch as sent, for error messages that quote it.
 struct Sent<'a> {
     kind: PatchKind,
     patch: &'a Decoded,
 }
 
-/// Checks the result of a patch as if it had been decoded, with a patch's error texts.
+/// Checks the result of a patch as if it had been decoded, with a patch's error messages.
 fn retype(call: &mut Call, mut object: Value, sent: &Sent<'_>) -> Result<Value, StatusError> {
     let bad_result = |object: &Value, problem: &str| sent.bad_result(object, problem);
     let resource = Arc::clone(&call.resource);
@@ -204,7 +204,7 @@ fn retype(call: &mut Call, mut object: Value, sent: &Sent<'_>) -> Result<Value, 
 }
 
 impl Sent<'_> {
-    /// Changes an object as the patch says; server-side apply is not done here.
+    /// Applies the patch to an object; server-side apply is handled elsewhere.
     fn apply(&self, call: &Call, object: &mut Value) -> Result<(), patches::PatchError> {
         let patch = &self.patch.value;
         match self.kind {
@@ -220,7 +220,7 @@ impl Sent<'_> {
         }
     }
 
-    /// Whether the managed fields of the object are of no use before they are tracked anew.
+    /// Whether the patch does not need the object's managed fields.
     fn spares_managed_fields(&self, call: &Call) -> bool {
         let patch = &self.patch.value;
         let is_spared = match self.kind {
@@ -244,7 +244,8 @@ impl Sent<'_> {
         let patch = &self.patch.value;
         let text = match self.kind {
             PatchKind::Strategic => crate::go_print::go_map(patch),
-            // Upstream prints what a patch has touched with sorted keys, the rest as it was.
+            // Upstream prints the objects that a patch has touched with sorted keys, the rest
+            // unchanged.
             PatchKind::Merge => sorted_along(object, patch).to_string(),
             _ => {
                 let mut touched = json!({});
@@ -260,7 +261,7 @@ impl Sent<'_> {
     }
 }
 
-/// Whether a JSON pointer leads to something that has no managed fields in it.
+/// Whether a JSON pointer leads to something outside of managed fields.
 fn is_beside_managed_fields(pointer: &str) -> bool {
     let mut steps = pointer.split('/').skip(1);
     match (steps.next(), steps.next()) {
@@ -269,7 +270,7 @@ fn is_beside_managed_fields(pointer: &str) -> bool {
     }
 }
 
-/// Marks the objects on the way to a JSON pointer.
+/// Marks the objects along the path of a JSON pointer.
 fn touch(touched: &mut Value, pointer: &str) {
     let mut place = touched;
     let mut steps = pointer.split('/').skip(1).peekable();
@@ -284,7 +285,7 @@ fn touch(touched: &mut Value, pointer: &str) {
     }
 }
 
-/// The value with sorted keys in every object that `touched` has, too; it names items by index.
+/// The value with sorted keys in every object that `touched` also has; items are named by index.
 fn sorted_along(value: &Value, touched: &Value) -> Value {
     let Value::Object(below) = touched else { return value.clone() };
     let step = |key: &str, value: &Value| match below.get(key) {
@@ -322,7 +323,7 @@ async fn server_side_apply(
         match apply_to_nothing(call, &applied).await {
             Ok(stored) => return Ok((stored, true)),
             Err(CreateError::Refused(error)) => return Err(error),
-            // Somebody else was faster: the configuration goes on top of theirs.
+            // Another writer created the object first: apply the configuration to it.
             Err(CreateError::Taken(_)) => call.warnings.truncate(warnings),
         }
     }
@@ -352,20 +353,20 @@ async fn apply_to_nothing(call: &mut Call, applied: &Value) -> Result<Arc<Stored
     }
     let checked = admit::check_namespace(call);
     call.confirm(checked).await?;
-    // A version of an object that is gone is no obstacle.
+    // The version of an object that is gone is not a conflict.
     check_version_syntax(meta::text(applied, "resourceVersion"))?;
     meta::metadata_mut(&mut object).shift_remove("resourceVersion");
     finish_merged(call, &mut object);
     managed.put_into(&mut object);
     call.tracked = true;
-    // Whoever may only patch must not create in this way.
+    // Users who may only patch must not create objects this way.
     let creation = RequestInfo { verb: Verb::Create, ..call.info.clone() };
     crate::authorize::authorize(&call.inner, &call.user, &creation, &Query::default())?;
     create_unless_taken(call, object).await
 }
 
-/// Fills in defaults. What a custom resource does not declare can be applied where something above
-/// preserves it, but is not stored.
+/// Fills in defaults. Undeclared fields of a custom resource can be applied if an ancestor
+/// preserves them, but they are not stored.
 fn finish_merged(call: &Call, object: &mut Value) {
     if let Some(schema) = call.resource.schema.as_deref().filter(|_| call.resource.is_custom()) {
         schema::prune_unknown(schema, object);
@@ -373,7 +374,7 @@ fn finish_merged(call: &Call, object: &mut Value) {
     finish_applied(call, object);
 }
 
-/// The object and its owners once a configuration is applied.
+/// The object and its managed fields after applying a configuration.
 pub(super) fn run_apply(
     call: &Call,
     live: Option<Owned<'_>>,
@@ -386,10 +387,11 @@ pub(super) fn run_apply(
     apply::apply(&manager, force, call.resource.schema.as_deref(), live, applied)
 }
 
-/// The applied configuration; what this endpoint may not set is undone after the merge.
+/// Checks the applied configuration; fields that this endpoint may not set are undone after the
+/// merge.
 fn check_applied(call: &mut Call, body: Decoded) -> Result<Value, StatusError> {
     let applied = body.value;
-    // The YAML decoder reports all its problems in one text, a line each after a heading.
+    // The YAML decoder reports all its problems in one message, one per line after a heading.
     for problem in &body.duplicates {
         let lines = problem.lines().map(str::trim).filter(|line| !line.ends_with("errors:"));
         call.warnings.extend(lines.map(str::to_owned));

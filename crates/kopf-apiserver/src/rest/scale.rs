@@ -1,4 +1,4 @@
-//! The scale subresource: a small view of an object's replicas.
+//! The scale subresource: a view of an object's replicas.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::apply::Owned;
 use crate::resource::{ResourceInfo, ScalePaths};
 use crate::{FieldError, StatusError, Stored, meta};
 
-/// What replicas that are not set look like to a patch.
+/// The value that a patch sees for unset replicas.
 const UNSET: i32 = i32::MIN;
 
-/// The `Scale` view of an object; a custom one must have its replicas set.
+/// The `Scale` view of an object; the replicas of a custom resource must be set.
 pub(crate) fn read(call: &Call, object: &Value) -> Result<Value, StatusError> {
     let paths = paths(call);
     if call.resource.is_custom() && at(object, &paths.spec_replicas).is_null() {
@@ -57,7 +57,7 @@ fn view(call: &Call, object: &Value) -> Value {
     scale
 }
 
-/// Sets the replicas of an object from a `Scale`; `change` yields the new scale from the old one.
+/// Sets the replicas of an object from a `Scale`; `change` returns the new scale for the old one.
 pub(crate) async fn write(
     call: &mut Call,
     change: Change,
@@ -101,7 +101,7 @@ pub(crate) async fn write(
     .await
 }
 
-/// Applies a `Scale`: its manager owns the replicas of the object.
+/// Applies a `Scale`: its manager then owns the replicas of the object.
 pub(crate) async fn apply(call: &mut Call, applied: &Value) -> Result<Arc<Stored>, StatusError> {
     check_options(call, PatchKind::Apply)?;
     let (kind, api_version) = (text(applied, "kind"), text(applied, "apiVersion"));
@@ -112,7 +112,7 @@ pub(crate) async fn apply(call: &mut Call, applied: &Value) -> Result<Arc<Stored
     update_with(call, Change::Apply, |call, present| {
         let path = paths(call).spec_replicas;
         let mut live = present.object.clone();
-        // A scale of 0 has no such field in JSON.
+        // A scale of 0 omits the field in JSON.
         if at(&live, &path) == 0 {
             remove(&mut live, &path);
         }
@@ -161,7 +161,7 @@ fn check_replicas(call: &Call, replicas: &Value) -> Result<(), StatusError> {
     Err(StatusError::invalid("autoscaling", "Scale", &call.info.name, &[error]))
 }
 
-/// What is wrong with the replicas and the selector of a custom resource that can be scaled.
+/// Validates the replicas and the selector of a custom resource that can be scaled.
 pub(super) fn validate(resource: &ResourceInfo, object: &Value) -> Vec<FieldError> {
     let Some(paths) = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref()) else {
         return Vec::new();

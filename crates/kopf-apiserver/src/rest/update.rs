@@ -1,4 +1,4 @@
-//! Replacing objects: the loop behind PUT, every patch and the status endpoints.
+//! Replaces objects: the loop behind PUT, every patch and the status endpoints.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,44 +15,44 @@ use crate::meta::{self, metadata_mut};
 use crate::store::ObjectKey;
 use crate::{FieldError, StatusError, Stored, convert, crd, kinds};
 
-/// How an update came about, which decides over details of its checks.
+/// The origin of an update, which affects details of its checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     /// A PUT: the client sent the whole object.
     Put,
     /// A JSON, merge or strategic patch.
     Patch,
-    /// Server-side apply, which has tracked its fields already.
+    /// Server-side apply, which has already tracked its fields.
     Apply,
 }
 
-/// The object that an update comes to.
+/// The result of an update.
 pub(crate) struct Made {
     object: Value,
-    // None while they have to be tracked.
+    // `None` if they still have to be tracked.
     managed: Option<ManagedFields>,
 }
 
 impl Made {
-    /// An object whose ownership is settled already.
+    /// An object whose ownership has already been determined.
     pub(crate) fn tracked(object: Value, managed: ManagedFields) -> Self {
         Self { object, managed: Some(managed) }
     }
 }
 
-/// An object whose writer owns what it changes.
+/// An object whose writer owns the fields that it changes.
 impl From<Value> for Made {
     fn from(object: Value) -> Self {
         Self { object, managed: None }
     }
 }
 
-/// How often a write that lost a race is tried again.
+/// How often a write is retried after conflicts.
 pub(super) const ATTEMPTS_MAX: usize = 100;
 
-/// Replaces an object (or its status) by `object`, already typed and defaulted.
+/// Replaces an object (or its status) with `object`, already typed and defaulted.
 ///
-/// The flag tells whether the object was created, which some kinds allow.
+/// The flag is whether the object was created, which some kinds allow.
 pub(crate) async fn update(
     call: &mut Call,
     object: Value,
@@ -89,7 +89,7 @@ pub(super) fn creates(call: &Call) -> bool {
         && matches!(call.info.subresource.as_str(), "" | "status")
 }
 
-/// Refuses bodies whose name differs from the path.
+/// Rejects bodies whose name differs from the path.
 pub(super) fn check_address(call: &Call, object: &Value) -> Result<(), StatusError> {
     let name = meta::text(object, "name");
     if name.is_empty() {
@@ -104,7 +104,7 @@ pub(super) fn check_address(call: &Call, object: &Value) -> Result<(), StatusErr
     Ok(())
 }
 
-/// Puts the object into the namespace of the request, and refuses another one.
+/// Puts the object into the namespace of the request; rejects a different one.
 pub(super) fn place(call: &Call, object: &mut Value) -> Result<(), StatusError> {
     let wanted = call.namespace();
     match meta::text(object, "namespace") {
@@ -124,9 +124,10 @@ pub(super) fn place(call: &Call, object: &mut Value) -> Result<(), StatusError> 
     }
 }
 
-/// Computes the new object from the present one and stores it, again if somebody else was faster.
+/// Computes the new object from the current one and stores it; retries if another writer was
+/// faster.
 ///
-/// `make` gets the present object in the requested version and returns the typed new one.
+/// `make` receives the current object in the requested version and returns the typed new one.
 pub(crate) async fn update_with(
     call: &mut Call,
     change: Change,
@@ -135,7 +136,7 @@ pub(crate) async fn update_with(
     update_present(call, change, make).await?.ok_or_else(|| call.not_found())
 }
 
-/// Like [`update_with`]; none when there is no such object, or no longer.
+/// Like [`update_with`]; `None` if the object does not exist, or no longer exists.
 pub(super) async fn update_present(
     call: &mut Call,
     change: Change,
@@ -183,7 +184,7 @@ fn in_requested_version<'a>(call: &Call, stored: &'a Stored) -> Cow<'a, Value> {
     }
 }
 
-/// One try; none means that the race was lost.
+/// One attempt; `None` means that another writer was faster.
 async fn attempt(
     call: &mut Call,
     change: Change,
@@ -194,7 +195,7 @@ async fn attempt(
     let Made { mut object, managed } = made;
     let old = before.object;
     check_identity(call, change, &object, stored)?;
-    // Before anything is undone: writers own what they meant to write.
+    // Before anything is undone: writers own what they intended to write.
     let is_settled = convert::has_versions(&call.resource) && !apply::resets_managers(&object);
     let mut managed = managed.unwrap_or_else(|| track(call, &mut object, before));
     if is_settled && change == Change::Apply {
@@ -232,7 +233,7 @@ async fn attempt(
         metadata_mut(&mut object)
             .insert("resourceVersion".into(), old["metadata"]["resourceVersion"].clone());
     }
-    // Time alone is no change. What is stored in an old version is written anyway.
+    // A new timestamp alone is not a change. Objects stored in an old version are written anyway.
     if equal(&object, old) && managed.is_same_but_times(before.managed) {
         if !goes_away(call, &object) && convert::is_current(&call.inner, &call.resource, stored) {
             return Ok(Some(Arc::clone(stored)));
@@ -244,7 +245,7 @@ async fn attempt(
     if call.options.dry_run {
         return Ok(Some(Arc::new(Stored::of_parts(final_form, &managed, version))));
     }
-    // Clients get the state without finalizers, still at its old version.
+    // Clients see the state without finalizers, still at its old version.
     let (value, last_state) = match goes_away(call, &final_form) {
         true => (None, Some(final_form)),
         false => (Some(final_form), None),
@@ -261,7 +262,7 @@ async fn attempt(
     Ok(Some(last_state.map_or(committed, Arc::new)))
 }
 
-/// Whether the object is being deleted and nothing holds it any more.
+/// Whether the object is being deleted and has no finalizers left.
 fn goes_away(call: &Call, object: &Value) -> bool {
     let held_by_spec = Kind::of(&call.resource).has_spec_finalizers
         && object["spec"]["finalizers"].as_array().is_some_and(|items| !items.is_empty());
@@ -281,7 +282,7 @@ fn check_identity(
         check_precondition(call, meta::text(object, "uid"), stored.uid())?;
     }
     check_version(call, meta::text(object, "resourceVersion"), stored)?;
-    // The status of custom resources is written next to whatever metadata there is.
+    // The status of custom resources is written without changing metadata.
     let spares_metadata = call.resource.is_custom() && call.info.subresource == "status";
     if change != Change::Put && !spares_metadata {
         check_fixed_metadata(call, object, stored)?;
@@ -289,7 +290,7 @@ fn check_identity(
     Ok(())
 }
 
-/// Refuses writes that were meant for another version; without one, some kinds take none at all.
+/// Rejects writes with an outdated version; some kinds require a version.
 fn check_version(call: &Call, wanted: &str, stored: &Stored) -> Result<(), StatusError> {
     match wanted {
         "" | "0" if Kind::of(&call.resource).needs_version => {
@@ -315,14 +316,14 @@ fn check_version(call: &Call, wanted: &str, stored: &Stored) -> Result<(), Statu
     }
 }
 
-/// A uid in a PUT is a condition on the stored object, even on one that does not exist.
+/// A uid in a PUT is a precondition on the stored object, even on one that does not exist.
 fn check_precondition(call: &Call, wanted: &str, stored: &str) -> Result<(), StatusError> {
     if wanted.is_empty() || wanted == stored {
         return Ok(());
     }
     let resource = &call.resource;
     let mut key = match &*resource.table {
-        // Services and endpoints share a folder of upstream's store.
+        // Services and endpoints share a prefix in upstream's store.
         "services" => "services/specs".to_owned(),
         "endpoints" => "services/endpoints".to_owned(),
         _ => resource.resource.clone(),
@@ -341,7 +342,7 @@ fn check_precondition(call: &Call, wanted: &str, stored: &str) -> Result<(), Sta
     )))
 }
 
-/// Versions are numbers; the real server has no status for others.
+/// Versions are numbers; the real server has no specific status for others.
 pub(super) fn check_version_syntax(version: &str) -> Result<(), StatusError> {
     if version.is_empty() || version.parse::<u64>().is_ok() {
         return Ok(());
@@ -350,7 +351,7 @@ pub(super) fn check_version_syntax(version: &str) -> Result<(), StatusError> {
     Err(StatusError::new(500, "", problem))
 }
 
-/// Refuses changes of metadata that only the server makes.
+/// Rejects changes of metadata that only the server may make.
 fn check_fixed_metadata(call: &Call, object: &Value, stored: &Stored) -> Result<(), StatusError> {
     let mut errors = Vec::new();
     let old = stored.content();
@@ -370,7 +371,8 @@ fn check_fixed_metadata(call: &Call, object: &Value, stored: &Stored) -> Result<
     if errors.is_empty() {
         return Ok(());
     }
-    // Upstream validates metadata in the generic code and again in the strategy: causes double.
+    // Upstream validates metadata in the generic code and again in the strategy, so causes occur
+    // twice.
     let doubled: Vec<FieldError> =
         errors.iter().flat_map(|error| [error.clone(), error.clone()]).collect();
     Err(call.invalid(&call.info.name, &doubled))
@@ -399,7 +401,7 @@ fn restrict(call: &Call, object: &mut Value, old: &Value) {
     }
 }
 
-/// The metadata after a write to the status of a built-in kind, most of which let it through.
+/// The metadata after a write to the status of a built-in kind; most kinds accept metadata there.
 fn status_metadata(kind: &Kind, mut given: Value, old: &Value) -> Value {
     match kind.status_metadata {
         StatusMetadata::Stored => old["metadata"].clone(),
@@ -427,7 +429,8 @@ fn track(call: &Call, object: &mut Value, old: Owned<'_>) -> ManagedFields {
 }
 
 async fn check(call: &mut Call, object: &Value, old: &Value) -> Result<(), StatusError> {
-    // Upstream validates metadata in the generic code and again in the strategy: causes double.
+    // Upstream validates metadata in the generic code and again in the strategy, so causes occur
+    // twice.
     let mut errors = meta::validate_update(&call.resource, object, old);
     errors.extend(errors.clone());
     let mut warnings = Vec::new();

@@ -1,6 +1,6 @@
-//! What the schema of a custom resource says about an object, without stalling other requests.
+//! Validates objects against the schema of a custom resource, without blocking other requests.
 //!
-//! Rules that cost much are evaluated on another thread.
+//! Expensive rules are evaluated on another thread.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::Call;
 use crate::schema::{self, Schema, Verdict, cel};
 use crate::{StatusError, meta};
 
-/// Judges the new state of the object that a call is about.
+/// Validates the new state of the object of a call.
 pub(super) async fn of(
     call: &Call,
     object: &Value,

@@ -1,4 +1,4 @@
-//! Following changes: initial state, events, selectors, bookmarks, deadlines.
+//! Watches: initial state, events, selectors, bookmarks, deadlines.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -97,20 +97,20 @@ fn check_options(query: &Query, send_initial_events: Option<bool>) -> Result<(),
     Err(StatusError::invalid("meta.k8s.io", "ListOptions", "", &errors))
 }
 
-/// How long a watch without `timeoutSeconds` lives at least; up to twice that.
+/// The minimum duration of a watch without `timeoutSeconds`; the maximum is twice that.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// How often bookmarks are sent.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 /// How long before the end the last bookmark is sent.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
-/// How soon a conversion that failed is tried again.
+/// How soon a failed conversion is retried.
 const CONVERSION_PAUSE: Duration = Duration::from_secs(1);
 /// How many events one pull takes.
 const PULL_EVENTS_MAX: usize = 256;
-/// How many bytes are joined into one frame.
+/// How many bytes are combined into one frame.
 const FRAME_BYTES_MAX: usize = 64 << 10;
 
-/// Starts a watch; the stream ends at its deadline or when the watcher fell behind.
+/// Starts a watch; the stream ends at its deadline or if the watcher falls behind.
 pub(crate) fn watch(
     call: &Call,
     request: WatchRequest,
@@ -122,7 +122,7 @@ pub(crate) fn watch(
     })
 }
 
-/// 410 for a version from another world, or from one that was lost: what comes after it is unknown.
+/// 410 for a version of another store, or of one that was lost: the events after it are unknown.
 fn never_published(version: u64, newest: u64) -> StatusError {
     StatusError::expired(format!(
         "resource version {version} was never published by this server, whose newest one is \
@@ -137,15 +137,16 @@ struct Watcher {
     namespace: String,
     encoder: Encoder,
     cursor: Option<Cursor>,
-    // Lines that are ready to go; objects and events stay compact until they are due.
+    // Lines that are ready to send; objects and events stay compact until they are due.
     frame: Vec<u8>,
     initial: VecDeque<Arc<Packed>>,
-    // Bookmark that marks the end of the initial objects.
+    // The bookmark at the end of the initial objects.
     initial_end: Option<u64>,
     waiting: VecDeque<Arc<Event>>,
-    // Whether initial objects and waiting events are yet to be brought into the requested version.
+    // Whether initial objects and waiting events still have to be converted to the requested
+    // version.
     is_raw: bool,
-    // Of the registry in which the resource was looked up.
+    // The revision of the registry in which the resource was looked up.
     revision: u64,
     bookmarks: bool,
     next_bookmark: BoxFuture<'static, ()>,
@@ -173,12 +174,12 @@ impl Watcher {
             initial_end: None,
             waiting: VecDeque::new(),
             is_raw: false,
-            // The resource may be older than the registry: look it up with the first events.
+            // The resource may be older than the registry: look it up again with the first events.
             revision: 0,
             bookmarks: request.bookmarks,
             next_bookmark: clock.sleep(BOOKMARK_INTERVAL),
             last_bookmark: clock.sleep(timeout.saturating_sub(BOOKMARK_BEFORE_END)),
-            // A watch that is too short gets no closing bookmark.
+            // A very short watch gets no final bookmark.
             last_bookmark_sent: timeout <= BOOKMARK_BEFORE_END,
             deadline: clock.sleep(timeout),
             ended: false,
@@ -188,8 +189,8 @@ impl Watcher {
         let initial = request.send_initial_events.unwrap_or(from_start);
         let snapshot = watcher.inner.store.snapshot();
         let newest = snapshot.resource_version();
-        // Upstream waits for versions of the future, as a world in memory does. A world on disk can
-        // have lost some, and clients that know of them must not wait for what they will not get.
+        // Upstream waits for future versions, and so does an in-memory store. A store on disk may
+        // have lost some, and clients that know them must not wait for events that will never come.
         let is_future = request.resource_version.is_some_and(|wanted| wanted > newest);
         if is_future && watcher.inner.store.is_durable() {
             watcher.fail(&never_published(request.resource_version.unwrap_or(0), newest));
@@ -201,7 +202,7 @@ impl Watcher {
         };
         let table = Arc::clone(&call.resource.table);
         if initial {
-            // A webhook may change what is selected by.
+            // A webhook may change fields that selectors use.
             let is_rewritten = convert::is_rewritten(&call.resource);
             watcher.initial = snapshot
                 .list(&table, &watcher.namespace)
@@ -221,20 +222,20 @@ impl Watcher {
         watcher
     }
 
-    /// One ERROR event with a 410, then the end.
+    /// Sends one ERROR event with a 410 and ends the watch.
     fn expire(&mut self, version: u64, oldest: u64) {
         let message = format!("too old resource version: {version} ({oldest})");
         self.fail(&StatusError::expired(message));
     }
 
-    /// One ERROR event, then the end.
+    /// Sends one ERROR event and ends the watch.
     fn fail(&mut self, error: &StatusError) {
         write_event(&mut self.frame, "ERROR", error.to_value().to_string().as_bytes());
         self.cursor = None;
     }
 
     async fn next_frame(&mut self) -> Option<Bytes> {
-        // Whoever always finds something to tell never waits, but its time is up as well.
+        // A watch that always has events never waits, but it must end in time as well.
         if !self.ended && (&mut self.deadline).now_or_never().is_some() {
             return None;
         }
@@ -253,7 +254,7 @@ impl Watcher {
         }
     }
 
-    /// Joins what is due into one frame, until it is full or something has to be converted.
+    /// Adds everything that is due to one frame, until it is full or something has to be converted.
     fn fill(&mut self) {
         while !self.is_raw && self.frame.len() < FRAME_BYTES_MAX {
             if let Some(packed) = self.initial.pop_front() {
@@ -268,7 +269,7 @@ impl Watcher {
         }
     }
 
-    /// Takes events from the ring; tells whether anything came of it.
+    /// Takes events from the ring; returns whether there were any.
     fn pull(&mut self) -> bool {
         let Some(cursor) = &mut self.cursor else {
             self.ended = true;
@@ -277,7 +278,7 @@ impl Watcher {
         match cursor.take(PULL_EVENTS_MAX, &mut self.waiting) {
             Ok(0) => false,
             Ok(_) => {
-                // Only now: what was written under a newer definition comes after it.
+                // Only now: events written under a newer definition come after it.
                 self.renew_resource();
                 self.is_raw = self.has_others();
                 true
@@ -290,7 +291,7 @@ impl Watcher {
         }
     }
 
-    /// Follows changes of the definition of a custom resource.
+    /// Follows changes to the definition of a custom resource.
     fn renew_resource(&mut self) {
         let resource = &self.encoder.resource;
         if !resource.is_custom() {
@@ -307,19 +308,19 @@ impl Watcher {
         }
     }
 
-    /// Whether anything that is due is in another version.
+    /// Whether anything that is due has another version.
     fn has_others(&self) -> bool {
-        // Of states before, only selectors want to know.
+        // Only selectors need previous states.
         let is_selective = !self.selector.is_empty();
         let before = self.waiting.iter().filter_map(|event| event.previous.as_ref());
         let states = self.initial.iter().chain(self.waiting.iter().map(|event| &event.object));
         convert::has_others(&self.encoder.resource, states.chain(before.filter(|_| is_selective)))
     }
 
-    /// Brings what is due into the requested version.
+    /// Converts everything that is due to the requested version.
     ///
-    /// While a webhook fails, no event is sent, and it is asked again after a pause: the real server
-    /// has a cache between the webhook and the watch, which does the same.
+    /// While a webhook fails, no event is sent, and it is called again after a pause. The real
+    /// server has a cache between the webhook and the watch, which has the same effect.
     async fn convert(&mut self) {
         self.is_raw = false;
         let initial = std::mem::take(&mut self.initial);
@@ -358,7 +359,7 @@ impl Watcher {
             .collect();
     }
 
-    /// Waits for the next attempt, or the end.
+    /// Waits for the next attempt or the end.
     async fn pause(&mut self) {
         tokio::select! {
             biased;
@@ -367,13 +368,13 @@ impl Watcher {
         }
     }
 
-    /// Whether an event is in the namespace and in the share; neither ever changes for an object.
+    /// Whether an event is in the namespace and in the shard; neither ever changes for an object.
     fn is_concerned(&self, event: &Event) -> bool {
         let is_inside = self.namespace.is_empty() || *event.key.namespace == *self.namespace;
         is_inside && self.shards.matches(event.object.encoded())
     }
 
-    /// Adds the line for an event, seen through namespace and selector.
+    /// Adds the line for an event, filtered by namespace and selector.
     fn tell(&mut self, event: &Event) {
         if !self.is_concerned(event) {
             return;
@@ -393,7 +394,8 @@ impl Watcher {
             }
         };
         match (&event.previous, kind == EventKind::Deleted && kind != event.kind) {
-            // Leaving a selector shows the last selected state at the version of the change.
+            // If an object leaves a selector, send its last selected state at the version of the
+            // change.
             (Some(previous), true) => {
                 let version = event.resource_version();
                 let value = Value::clone(&previous.content());
@@ -408,7 +410,7 @@ impl Watcher {
         if self.encoder.sends_stored_bytes() {
             write_event(&mut self.frame, kind, packed.encoded());
         } else {
-            // Ages in tables are those of the moment in which the event is sent.
+            // Ages in tables are computed when the event is sent.
             self.encoder.now = self.inner.clock.now();
             let line = self.encoder.event_line(kind, &Stored::from(packed));
             self.frame.extend_from_slice(&line);
@@ -421,8 +423,8 @@ impl Watcher {
         tokio::select! {
             biased;
             () = cursor.changed() => {
-                // Whoever else is about to change something goes first: then all of it leaves
-                // together, at the price of one message.
+                // Let other tasks make their changes first, so that all of them are sent in one
+                // message.
                 tokio::task::yield_now().await;
             }
             () = &mut self.deadline => self.ended = true,
@@ -437,20 +439,20 @@ impl Watcher {
         }
     }
 
-    /// Queues a bookmark after the events that came in meanwhile.
+    /// Queues a bookmark after the events that have arrived in the meantime.
     async fn bookmark(&mut self) {
         let settled = self.inner.store.settled_version();
         self.bookmark_from(settled).await;
     }
 
-    /// Queues a bookmark for a version that was settled a moment ago, or for a later event.
+    /// Queues a bookmark for a version that was just settled, or for a later event.
     async fn bookmark_from(&mut self, settled: u64) {
         let mut version = settled;
         while self.pull() {
             if self.is_raw {
                 self.convert().await;
             }
-            // Events that cannot be converted now are sent later, with no bookmark before them.
+            // Events that cannot be converted now are sent later, and no bookmark may precede them.
             if self.is_raw {
                 return;
             }

@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-/// Name of the only node of the embedded world.
+/// The name of the only node.
 const NODE: &str = "kopf-node";
 
-/// Table and object of each, without uid and times; `now` is the time as the API writes it.
+/// The table and the object of each, without uid and times; `now` is a formatted time.
 pub(super) fn objects(now: &str, nodes: bool) -> Vec<(&'static str, Value)> {
     let mut objects =
         vec![("storageclasses.storage.k8s.io", storage_class()), ("services", api_service())];
@@ -19,7 +19,7 @@ pub(super) fn objects(now: &str, nodes: bool) -> Vec<(&'static str, Value)> {
     objects
 }
 
-/// The Service behind which pods find the API server.
+/// The Service through which pods reach the API server.
 fn api_service() -> Value {
     let address = "10.96.0.1";
     json!({
@@ -44,7 +44,7 @@ fn api_service() -> Value {
     })
 }
 
-/// Where the addresses of services come from.
+/// The address range of services.
 fn service_range(now: &str) -> Value {
     json!({
         "kind": "ServiceCIDR",
@@ -90,7 +90,7 @@ fn priority_classes() -> impl Iterator<Item = Value> {
     })
 }
 
-/// The APIs that the server answers itself, with the priorities that discovery has.
+/// The APIs that the server itself serves, with their discovery priorities.
 fn local_apis() -> impl Iterator<Item = Value> {
     let apis = [
         ("", "v1", 18000, 1),

@@ -1,4 +1,4 @@
-//! Settings of a server to be built.
+//! The settings of a server before it is built.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -24,10 +24,10 @@ use crate::state::{CustomResources, Inner};
 use crate::store::{Queue, Store, StoreLimits};
 use crate::tokens::TokenIssuer;
 
-/// Versions start here, so that they are not taken for small numbers in logs and texts.
+/// The first version; large enough not to be mistaken for other small numbers in logs.
 const FIRST_VERSION: u64 = 200;
 
-/// Settings of a server to be built.
+/// The settings of a server before it is built.
 pub struct ServerBuilder {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
@@ -63,88 +63,88 @@ impl Default for ServerBuilder {
 }
 
 impl ServerBuilder {
-    /// Where time comes from.
+    /// Sets the source of time.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// Where uids and name suffixes come from.
+    /// Sets the source of uids and name suffixes.
     #[must_use]
     pub fn ids(mut self, ids: impl IdSource) -> Self {
         self.ids = Arc::new(ids);
         self
     }
 
-    /// How much history is kept.
+    /// Sets how much history is kept.
     #[must_use]
     pub fn limits(mut self, limits: StoreLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// How much is given to clients over the network.
+    /// Sets the limits for network clients.
     #[must_use]
     pub fn serving_limits(mut self, limits: ServingLimits) -> Self {
         self.serving = limits;
         self
     }
 
-    /// Whether the built-in controllers run; they do by default.
+    /// Sets whether the built-in controllers run; they do by default.
     #[must_use]
     pub fn controllers(mut self, on: bool) -> Self {
         self.controllers = on;
         self
     }
 
-    /// Whether there is a node on which pods live; there is by default.
+    /// Sets whether there is a node on which pods run; there is by default.
     ///
-    /// Without it, pods stay pending, as in a control plane that has no nodes.
+    /// Without a node, pods stay pending.
     #[must_use]
     pub fn nodes(mut self, on: bool) -> Self {
         self.nodes = on;
         self
     }
 
-    /// Whether controllers, scheduler and kubelet report what they do as events, such as
-    /// `Scaled up replica set`; by default they do not, so that tests see their own events only.
+    /// Sets whether controllers, scheduler and kubelet record events, such as `Scaled up replica
+    /// set`. By default they do not, so that tests see only their own events.
     #[must_use]
     pub fn controller_events(mut self, on: bool) -> Self {
         self.controller_events = on;
         self
     }
 
-    /// Whether RBAC is enforced; by default everything is allowed.
+    /// Sets whether RBAC is enforced; by default everything is allowed.
     #[must_use]
     pub fn rbac(mut self, on: bool) -> Self {
         self.rbac = on;
         self
     }
 
-    /// Whether there are MutatingAdmissionPolicies, which a server of this release has only if a
-    /// feature is switched on (default: no).
+    /// Sets whether MutatingAdmissionPolicies are served, which are behind a feature gate in this
+    /// release (default: no).
     #[must_use]
     pub fn mutating_policies(mut self, on: bool) -> Self {
         self.mutating_policies = on;
         self
     }
 
-    /// The token with all rights; random by default.
+    /// Sets the token with all rights; random by default.
     #[must_use]
     pub fn admin_token(mut self, token: impl Into<String>) -> Self {
         self.admin_token = Some(token.into());
         self
     }
 
-    /// A bearer token that stands for a user.
+    /// Adds a bearer token for a user.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>, user: User) -> Self {
         self.tokens.push((token.into(), user));
         self
     }
 
-    /// Where to write the audit log: one line of JSON per request, without bodies.
+    /// Sets where to write the audit log: one line of JSON per request, without bodies.
     #[must_use]
     pub fn audit_log(mut self, out: impl std::io::Write + Send + 'static) -> Self {
         self.audit = Some(Arc::new(AuditLog::new(out)));
@@ -157,10 +157,11 @@ impl ServerBuilder {
         self.with_store(store, None)
     }
 
-    /// Builds a server whose world lives in a directory, so that it survives restarts and crashes.
+    /// Builds a server whose state is stored in a directory, so that it survives restarts and
+    /// crashes.
     ///
-    /// Fails without touching anything if the directory cannot be used, is used by another server
-    /// or holds something else.
+    /// Fails without changing anything if the directory cannot be used, is used by another server
+    /// or contains something else.
     pub fn open(self, data_dir: impl AsRef<Path>) -> Result<Server, DataDirError> {
         let directory = data_dir.as_ref();
         let (archive, store) = match persist::open(directory, Identity::exists(directory))? {
@@ -178,14 +179,14 @@ impl ServerBuilder {
         Ok(self.with_store(store, Some(identity)))
     }
 
-    /// A world without history.
+    /// A store with the initial objects and without history.
     fn new_world(&self) -> Store {
         let store = Store::new(self.limits, FIRST_VERSION);
         world::seed(&store, &*self.clock, &*self.ids, self.nodes);
         store
     }
 
-    /// Puts an archive behind a store.
+    /// Connects a store to an archive.
     fn journal(limits: StoreLimits, archive: Archive, mut store: Store) -> (Journal, Arc<Store>) {
         let queue = Queue::new(limits, store.resource_version());
         store.attach(Arc::clone(&queue));
@@ -193,7 +194,7 @@ impl ServerBuilder {
         (Journal::new(archive, queue, &store), store)
     }
 
-    /// A server on a disk whose journal is run by the test.
+    /// A server on a disk whose journal is driven by the test.
     #[cfg(test)]
     pub(crate) fn on_disk(
         self,
@@ -218,7 +219,7 @@ impl ServerBuilder {
         let authority = OnceLock::new();
         let (issuer, kept_token) = match identity {
             Some(identity) => {
-                // A fresh cell takes the value.
+                // Setting a new cell cannot fail.
                 let _ = authority.set(identity.authority);
                 (identity.issuer, Some(identity.admin_token))
             }

@@ -1,7 +1,7 @@
-//! The secrets of a server that lives in a directory: its authority, its signing key, its token.
+//! The secrets of a server with a data directory: its certificate authority, signing key and token.
 //!
-//! Owns one private file beside the data, so that a kubeconfig and the tokens of service accounts
-//! stay valid when the server is started again. Knows nothing of what they are used for.
+//! Responsible for one private file next to the data, so that kubeconfigs and service account
+//! tokens stay valid when the server is restarted. Does not know what they are used for.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -15,10 +15,10 @@ use crate::persist::DataDirError;
 use crate::tokens::TokenIssuer;
 
 const FILE: &str = "identity.json";
-/// Readable and writable by the owner alone.
+/// Only the owner can read and write.
 const PRIVATE: u32 = 0o600;
 
-/// What a server has to remember to be recognised.
+/// The secrets that identify a server across restarts.
 pub(super) struct Identity {
     pub(super) authority: Authority,
     pub(super) issuer: TokenIssuer,
@@ -35,12 +35,12 @@ struct Record {
 }
 
 impl Identity {
-    /// Whether a directory has an identity, as it has after the first start of a server.
+    /// Whether a directory has an identity, which is written at the first start.
     pub(super) fn exists(directory: &Path) -> bool {
         directory.join(FILE).exists()
     }
 
-    /// Reads the identity in a directory, or makes one with `admin_token` and keeps it there.
+    /// Reads the identity in a directory, or creates and stores one with `admin_token`.
     pub(super) fn open(directory: &Path, admin_token: String) -> Result<Self, DataDirError> {
         let path = directory.join(FILE);
         let failed = |source: BoxError| DataDirError::Identity { path: path.clone(), source };
@@ -80,7 +80,7 @@ impl Identity {
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Writes a private file at once: whoever sees it sees all of it.
+/// Writes a private file atomically.
 fn write(path: &Path, text: &[u8]) -> std::io::Result<()> {
     let staging = path.with_extension("new");
     let mut file: File =

@@ -1,4 +1,4 @@
-//! Whole worlds as YAML: manifests in, state out.
+//! Loads YAML manifests and dumps the state as YAML.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub enum LoadError {
         /// What is wrong.
         problem: String,
     },
-    /// A document is no object of a kind that the server has.
+    /// The kind of a document is not served.
     #[error("document {number}: no kind {kind:?} in version {api_version:?}")]
     Kind {
         /// The number of the document, from 1.
@@ -32,7 +32,7 @@ pub enum LoadError {
         /// Its apiVersion.
         api_version: String,
     },
-    /// The server refused an object.
+    /// The server rejected an object.
     #[error("document {number}: could not load {kind} {name:?}")]
     Refused {
         /// The number of the document, from 1.
@@ -41,16 +41,16 @@ pub enum LoadError {
         kind: String,
         /// Its name.
         name: String,
-        /// The server's answer.
+        /// The server's error.
         source: StatusError,
     },
 }
 
 impl Server {
-    /// Creates (or replaces) every object of a YAML stream; lists are taken apart.
+    /// Creates (or replaces) every object of a YAML stream; lists are expanded.
     ///
-    /// CRDs and namespaces go first. A `status` is loaded too. Objects without a namespace go to
-    /// `default`. Returns the number of objects.
+    /// CRDs and namespaces are created first. A `status` is loaded as well. Objects without a
+    /// namespace go to `default`. Returns the number of objects.
     pub async fn load_yaml(&self, text: &str) -> Result<usize, LoadError> {
         let mut documents = Vec::new();
         for (index, document) in split_documents(text).into_iter().enumerate() {
@@ -113,7 +113,7 @@ impl Server {
         })
     }
 
-    /// Every object as a YAML stream, in a stable order, without bookkeeping of managers.
+    /// Returns every object as a YAML stream, in a stable order, without managed fields.
     pub fn dump_yaml(&self) -> String {
         let snapshot = self.inner.store.snapshot();
         let mut tables: Vec<_> = snapshot.tables().collect();

@@ -9,7 +9,7 @@ use crate::registry::Registry;
 use crate::shape;
 use crate::store::{Change, ObjectKey, Store};
 
-/// Creates what every cluster has: namespaces, a node, a storage class, roles.
+/// Creates the objects that every cluster has: namespaces, a node, a storage class, roles.
 pub(super) fn seed(store: &Store, clock: &dyn Clock, ids: &dyn IdSource, nodes: bool) {
     for name in ["kube-system", "kube-public", "kube-node-lease", "default"] {
         let mut namespace = json!({
@@ -62,7 +62,8 @@ pub(super) fn seed(store: &Store, clock: &dyn Clock, ids: &dyn IdSource, nodes: 
     store.forget_events();
 }
 
-/// Who owns the fields of such an object: the server and the controller that aggregates roles.
+/// The managed fields of such an object: owned by the server and by the role aggregation
+/// controller.
 fn tracked(table: &str, object: &mut Value, now: &str) -> ManagedFields {
     let registry = Registry::builtin();
     let Some(resource) = registry.of_table(table) else { return ManagedFields::default() };

@@ -1,6 +1,6 @@
-//! What changed between two snapshots, found through what they share.
+//! Finds the changes between two snapshots.
 //!
-//! The cost follows the number of changes, not of objects, since equal parts of persistent maps
+//! The cost depends on the number of changes, not of objects, since shared parts of persistent maps
 //! are skipped as a whole.
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Snapshot {
             .collect()
     }
 
-    /// Calls `each` with the states before and after of every object of a table that differs in a
+    /// Calls `each` with the old and the new state of every object of a table that differs in a
     /// newer snapshot.
     pub(crate) fn each_change(
         &self,

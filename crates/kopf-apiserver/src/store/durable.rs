@@ -1,4 +1,4 @@
-//! The store in front of a disk: accepting, publishing and taking back changes.
+//! The store with a disk: accepts, publishes and rolls back changes.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use super::{Batch, Committed, Event, Next, ObjectKey, Queue, Refused, Snapshot, 
 use crate::Stored;
 use crate::stored::Packed;
 
-/// How many changes are published under one hold of the writer lock.
+/// How many changes are published while the writer lock is held once.
 const PUBLISHED_AT_ONCE_MAX: usize = 256;
 
 impl Store {
-    /// Lets changes wait in this queue until its reader publishes them.
+    /// Makes changes wait in this queue until the journal publishes them.
     pub(crate) fn attach(&mut self, queue: Arc<Queue>) {
         self.queue = Some(queue);
     }
@@ -22,16 +22,17 @@ impl Store {
         table: &str,
         key: &ObjectKey,
     ) -> (Option<Arc<Packed>>, Option<Arc<Batch>>) {
-        // The queue first: what leaves it is in the current state already.
+        // The queue first: changes that leave it are already in the current state.
         if let Some(head) = self.queue.as_ref().and_then(|queue| queue.head(table, key)) {
             return (head.packed, Some(head.batch));
         }
         (self.current.lock().packed(table, key.borrowed()).cloned(), None)
     }
 
-    /// One object as writers see it, with the batch that makes this state durable, if it is not yet.
+    /// One object as writers see it, with the batch that makes this state durable, if it is not yet
+    /// durable.
     ///
-    /// No answer may rest on it before that batch has succeeded.
+    /// No response may depend on it before that batch has succeeded.
     pub(crate) fn head(
         &self,
         table: &str,
@@ -45,7 +46,7 @@ impl Store {
         (packed.map(|packed| Arc::new(Stored::from(&packed))), batch)
     }
 
-    /// The present state with the accepted changes of one table, for choices that must be unique.
+    /// The current state with the accepted changes of one table, for values that must be unique.
     pub(crate) fn snapshot_with_pending(&self, table: &str) -> Snapshot {
         let Some(queue) = &self.queue else { return self.snapshot() };
         let table: Arc<str> = table.into();
@@ -69,7 +70,7 @@ impl Store {
         observed: Option<&Batch>,
     ) -> Result<Committed, Refused> {
         let Next { table, key, expected, draft, is_deletion } = next;
-        // Nothing is published or taken back while this is held.
+        // Nothing is published or rolled back while this is held.
         let _writer = self.writer.lock();
         if let Some(reason) = observed.and_then(Batch::failure) {
             return Err(Refused::Unavailable(reason.to_string()));
@@ -88,7 +89,7 @@ impl Store {
         Ok(Committed { stored, batch: Some(batch) })
     }
 
-    /// Shows a durable batch to readers and watchers, then tells its writers.
+    /// Publishes a durable batch to readers and watchers, then notifies its writers.
     pub(crate) fn publish(&self, sealed: &Sealed) {
         let Some(queue) = &self.queue else { return };
         for changes in sealed.changes.chunks(PUBLISHED_AT_ONCE_MAX) {
@@ -113,19 +114,19 @@ impl Store {
         sealed.succeed();
     }
 
-    /// Fails a batch that did not become durable, and everything that was accepted after it.
+    /// Fails a batch that did not become durable, and everything accepted after it.
     pub(crate) fn take_back(&self, sealed: &Sealed, reason: &Reason) {
         let Some(queue) = &self.queue else { return };
         let _writer = self.writer.lock();
         queue.fail(sealed, reason);
     }
 
-    /// Whether there is a disk.
+    /// Whether the store has a disk.
     pub(crate) fn is_durable(&self) -> bool {
         self.queue.is_some()
     }
 
-    /// What is wrong with the disk, if there is one.
+    /// The problem with the disk, if any.
     pub(crate) fn disk_problem(&self) -> Option<String> {
         self.queue.as_ref()?.problem()
     }

@@ -1,8 +1,8 @@
-//! Changes of a store with a disk that are accepted, but not yet durable.
+//! Changes of a store with a disk that are accepted but not yet durable.
 //!
 //! Writers see them, readers do not. They are grouped into batches: while one is written to the
 //! disk, the next one collects changes. A batch is published as a whole once it is durable, or it
-//! fails together with everything that came after it. Refuses to know how disks are written.
+//! fails together with everything after it. Does not know how disks are written.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -19,12 +19,12 @@ use crate::stored::Packed;
 /// Why a change did not become durable.
 pub(crate) type Reason = Arc<str>;
 
-/// The common fate of the changes that are written together.
+/// The shared outcome of changes that are written together.
 #[derive(Debug)]
 pub(crate) struct Batch {
     number: u64,
     outcome: OnceLock<Result<(), Reason>>,
-    // Told once, after the outcome is set.
+    // Notified once, after the outcome is set.
     done: Notify,
 }
 
@@ -33,10 +33,10 @@ impl Batch {
         Arc::new(Self { number, outcome: OnceLock::new(), done: Notify::new() })
     }
 
-    /// Resolves when the changes are durable and published, or when they failed.
+    /// Resolves when the changes are durable and published, or have failed.
     pub(crate) async fn wait(&self) -> Result<(), Reason> {
         let mut done = std::pin::pin!(self.done.notified());
-        // Before the look at the outcome, so that no notification is missed.
+        // Before checking the outcome, so that no notification is missed.
         done.as_mut().enable();
         if self.outcome.get().is_none() {
             done.await;
@@ -44,7 +44,7 @@ impl Batch {
         self.outcome.get().cloned().unwrap_or(Ok(()))
     }
 
-    /// The batch that comes later; its success includes the success of the other.
+    /// The later of two batches; its success implies the success of the other.
     pub(crate) fn later(one: Option<Arc<Self>>, two: Option<Arc<Self>>) -> Option<Arc<Self>> {
         one.into_iter().chain(two).max_by_key(|batch| batch.number)
     }
@@ -55,7 +55,7 @@ impl Batch {
     }
 
     fn complete(&self, outcome: Result<(), Reason>) {
-        // A batch is completed once: only its journal does.
+        // Only the journal completes a batch, and only once.
         let _ = self.outcome.set(outcome);
         self.done.notify_waiters();
     }
@@ -65,7 +65,7 @@ impl Batch {
 pub(crate) struct Accepted {
     /// The key of the table.
     pub(crate) table: Arc<str>,
-    /// What will be told to watchers.
+    /// The event for watchers.
     pub(crate) event: Arc<Event>,
     /// The object as it will be stored.
     pub(super) stored: Arc<Stored>,
@@ -79,19 +79,19 @@ pub(crate) struct Sealed {
 }
 
 impl Sealed {
-    /// Tells everybody who waits that the changes are published.
+    /// Notifies all waiters that the changes are published.
     pub(super) fn succeed(&self) {
         self.batch.complete(Ok(()));
     }
 }
 
-/// What the journal has to do next.
+/// The journal's next task.
 pub(crate) enum Work {
     /// Changes to be written.
     Write(Sealed),
     /// Nothing came for a while.
     Idle,
-    /// The store is gone, and nothing is left to be written.
+    /// The store is gone, and nothing is left to write.
     End,
 }
 
@@ -111,10 +111,10 @@ pub(super) struct Head {
 
 /// The accepted changes of one store.
 pub(crate) struct Queue {
-    // Locked by writers under the store's writer lock, by head reads and by the journal; held for
-    // a few lookups.
+    // Locked by writers under the store's writer lock, by head reads and by the journal; only for a
+    // few lookups.
     state: Mutex<State>,
-    // Told when there is something to write, and at the end.
+    // Notified when there is something to write, and at the end.
     ready: Condvar,
     limits: StoreLimits,
     // The thread that writes the changes; taken when the store is dropped.
@@ -122,31 +122,31 @@ pub(crate) struct Queue {
 }
 
 struct State {
-    /// The batch that takes changes, and its changes.
+    /// The batch that accepts changes, and its changes.
     open: Arc<Batch>,
     changes: Vec<Accepted>,
     bytes: usize,
-    /// The batch that is being written, and since when.
+    /// The batch that is being written, and its start time.
     sealed: Option<(Arc<Batch>, Instant)>,
     /// The newest states of the objects with accepted changes, by table.
     overlay: HashMap<Arc<str>, HashMap<ObjectKey, Latest>>,
-    /// The last version that was given to a change. Versions of failed changes are not used again.
+    /// The last assigned version. Versions of failed changes are not reused.
     newest: u64,
     /// Why the last write failed, until one succeeds.
     failure: Option<Reason>,
     is_closed: bool,
 }
 
-/// Why the queue takes no more changes.
+/// Why the queue accepts no more changes.
 pub(super) enum Full {
     /// The disk does not keep up.
     Overloaded(String),
-    /// Nothing writes any more.
+    /// The journal has ended.
     Closed(Reason),
 }
 
 impl Queue {
-    /// An empty queue after this version.
+    /// Creates an empty queue after this version.
     pub(crate) fn new(limits: StoreLimits, newest: u64) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State {
@@ -179,7 +179,7 @@ impl Queue {
         heads.iter().map(|(key, latest)| (key.clone(), latest.packed.clone())).collect()
     }
 
-    /// Whether another change can be taken.
+    /// Whether another change can be accepted.
     pub(super) fn check_room(&self) -> Result<(), Full> {
         let state = self.state.lock();
         if state.is_closed {
@@ -197,12 +197,12 @@ impl Queue {
         )))
     }
 
-    /// The version of the next change; only the holder of the writer lock may ask.
+    /// The version of the next change; the caller must hold the writer lock.
     pub(super) fn next_version(&self) -> u64 {
         self.state.lock().newest + 1
     }
 
-    /// Takes a change.
+    /// Adds a change.
     pub(super) fn push(&self, accepted: Accepted) -> Arc<Batch> {
         let mut state = self.state.lock();
         let event = &accepted.event;
@@ -223,7 +223,7 @@ impl Queue {
         batch
     }
 
-    /// Waits for changes and closes their batch; nothing else is sealed until it is completed.
+    /// Waits for changes and seals their batch; nothing else is sealed until it is completed.
     pub(crate) fn next(&self, patience: Duration) -> Work {
         let mut state = self.state.lock();
         if state.changes.is_empty() && !state.is_closed {
@@ -236,14 +236,14 @@ impl Queue {
         }
     }
 
-    /// Forgets a batch that is published.
+    /// Removes a published batch.
     pub(super) fn forget(&self, sealed: &Sealed) {
         let mut state = self.state.lock();
         state.sealed = None;
         state.failure = None;
         for Accepted { table, event, .. } in &sealed.changes {
             let Some(heads) = state.overlay.get_mut(table) else { continue };
-            // A newer change of the same object may wait already.
+            // A newer change of the same object may already be waiting.
             let version = event.resource_version();
             if heads.get(&event.key).is_some_and(|latest| latest.version == version) {
                 heads.remove(&event.key);
@@ -254,7 +254,7 @@ impl Queue {
         }
     }
 
-    /// Fails a batch and everything that was accepted after it.
+    /// Fails a batch and everything accepted after it.
     pub(super) fn fail(&self, sealed: &Sealed, reason: &Reason) {
         let mut state = self.state.lock();
         let later = state.seal();
@@ -268,12 +268,12 @@ impl Queue {
         }
     }
 
-    /// Notes whether the disk works, as found out without a change to write.
+    /// Records whether the disk works, as found without a change to write.
     pub(crate) fn note_health(&self, failure: Option<Reason>) {
         self.state.lock().failure = failure;
     }
 
-    /// What is wrong with the disk, if anything.
+    /// The problem with the disk, if any.
     pub(super) fn problem(&self) -> Option<String> {
         let state = self.state.lock();
         if let Some(reason) = &state.failure {
@@ -285,20 +285,21 @@ impl Queue {
         })
     }
 
-    /// Remembers the thread that writes the changes.
+    /// Sets the thread that writes the changes.
     pub(crate) fn set_journal(&self, thread: JoinHandle<()>) {
         *self.journal.lock() = Some(thread);
     }
 
-    /// Takes no more changes, and waits until the accepted ones are written and the file is closed.
+    /// Stops accepting changes, and waits until the accepted ones are written and the file is
+    /// closed.
     ///
-    /// The journal itself can hold the last reference to the store; it does not wait for itself.
+    /// The journal itself may hold the last reference to the store; it does not wait for itself.
     pub(super) fn close(&self) {
         self.state.lock().is_closed = true;
         self.ready.notify_one();
         let thread = self.journal.lock().take();
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != current().id()) {
-            // A panic of the journal has been reported by its thread.
+            // The thread has already reported a panic of the journal.
             let _ = thread.join();
         }
     }
@@ -317,7 +318,7 @@ impl State {
     }
 }
 
-/// The tables of some changes, each once.
+/// The tables of the changes, without duplicates.
 pub(super) fn tables(changes: &[Accepted]) -> HashSet<&Arc<str>> {
     changes.iter().map(|change| &change.table).collect()
 }

@@ -1,7 +1,7 @@
-//! The recent changes of one table, from which watchers pull.
+//! The recent changes of one table, which watchers read.
 //!
-//! Bounded by count and by bytes. A watcher is only a [`Cursor`]: it costs writers nothing, and one
-//! that falls behind the oldest kept event is told so instead of slowing anybody down.
+//! Bounded by count and by bytes. A watcher is only a [`Cursor`]: it costs writers nothing, and if
+//! it falls behind the oldest event, it gets an error instead of slowing anyone down.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use tokio::sync::Notify;
 use super::{ObjectKey, StoreLimits};
 use crate::stored::Packed;
 
-/// What happened to an object.
+/// The type of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum EventKind {
-    /// It came into being.
+    /// The object was created.
     Added,
-    /// It changed.
+    /// The object was changed.
     Modified,
-    /// It is gone.
+    /// The object was deleted.
     Deleted,
 }
 
@@ -37,13 +37,13 @@ impl EventKind {
 
 /// One change of one object.
 pub(crate) struct Event {
-    /// What happened.
+    /// The type of the change.
     pub(crate) kind: EventKind,
-    /// Which object.
+    /// The object.
     pub(crate) key: ObjectKey,
-    /// The new state, or the last one with the deletion's version.
+    /// The new state, or the last one with the version of the deletion.
     pub(crate) object: Arc<Packed>,
-    /// The state before.
+    /// The previous state.
     pub(crate) previous: Option<Arc<Packed>>,
 }
 
@@ -53,7 +53,7 @@ impl Event {
         self.object.resource_version()
     }
 
-    /// The bytes that this event costs the ring.
+    /// The number of bytes that this event takes in the ring.
     fn cost(&self) -> usize {
         self.object.encoded().len()
     }
@@ -77,7 +77,7 @@ pub(crate) fn write_event(into: &mut Vec<u8>, kind: &str, object: &[u8]) {
     into.extend_from_slice(b"}\n");
 }
 
-/// The asked-for events are no longer kept.
+/// The requested events are no longer available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fallen {
     /// The oldest version from which a watch can start.
@@ -86,9 +86,9 @@ pub(crate) struct Fallen {
 
 /// The recent events of one table.
 pub(crate) struct Ring {
-    // Written by the store's single writer, read by cursors; held for a few copies at most.
+    // Written by the store's single writer, read by cursors; locked for a few copies at most.
     state: Mutex<State>,
-    // Told after every event, for cursors that wait.
+    // Notified after every event, for waiting cursors.
     pushed: Notify,
     limits: StoreLimits,
 }
@@ -111,7 +111,7 @@ impl Ring {
         }
     }
 
-    /// Adds an event; [`Ring::wake`] has to follow.
+    /// Adds an event; the caller must call [`Ring::wake`] afterwards.
     pub(super) fn push(&self, event: Arc<Event>) {
         let mut state = self.state.lock();
         state.bytes += event.cost();
@@ -123,7 +123,7 @@ impl Ring {
         }
     }
 
-    /// Tells waiting cursors that there is something new.
+    /// Wakes waiting cursors.
     pub(super) fn wake(&self) {
         self.pushed.notify_waiters();
     }
@@ -136,7 +136,7 @@ impl Ring {
         state.floor = state.floor.max(floor);
     }
 
-    /// A cursor that yields everything after `version`.
+    /// A cursor that returns everything after `version`.
     pub(crate) fn cursor(self: &Arc<Self>, version: u64) -> Result<Cursor, Fallen> {
         let state = self.state.lock();
         if version < state.floor {
@@ -158,17 +158,17 @@ impl State {
     }
 }
 
-/// A watcher's place in a ring.
+/// A watcher's position in a ring.
 pub(crate) struct Cursor {
     ring: Arc<Ring>,
     next: u64,
-    // Events up to this version are already known to the watcher: a snapshot can be published a
-    // moment before its event is in the ring.
+    // The watcher already knows events up to this version: a snapshot may be published shortly
+    // before its event is in the ring.
     after: u64,
 }
 
 impl Cursor {
-    /// Moves up to `max` waiting events into `into` and tells how many there were; never waits.
+    /// Moves up to `max` available events into `into` and returns their number; never waits.
     pub(crate) fn take(
         &mut self,
         max: usize,
@@ -188,10 +188,10 @@ impl Cursor {
         Ok(count)
     }
 
-    /// Resolves when the ring has an event that was not taken.
+    /// Resolves when the ring has a new event.
     pub(crate) async fn changed(&self) {
         let mut pushed = std::pin::pin!(self.ring.pushed.notified());
-        // Before the look into the ring, lest an event comes in between.
+        // Before checking the ring, so that no event is missed.
         pushed.as_mut().enable();
         let is_news = |state: &State| state.first + state.events.len() as u64 > self.next;
         if !is_news(&self.ring.state.lock()) {

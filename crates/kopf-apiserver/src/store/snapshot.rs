@@ -1,4 +1,5 @@
-//! All objects at one version, persistent: a clone is O(1), a change copies what clones share.
+//! All objects at one version, as a persistent structure: a clone is O(1), a change copies shared
+//! parts.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -20,18 +21,18 @@ pub(crate) struct ObjectKey {
 }
 
 impl ObjectKey {
-    /// A key from borrowed parts.
+    /// Creates a key from borrowed parts.
     pub(crate) fn new(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
 
-    /// The same key to look for.
+    /// The borrowed form of the key, for lookups.
     pub(super) fn borrowed(&self) -> KeyRef<'_> {
         KeyRef { namespace: &self.namespace, name: &self.name }
     }
 }
 
-/// A key to look for, ordered as [`ObjectKey`] is.
+/// A borrowed key for lookups, ordered like [`ObjectKey`].
 #[derive(Clone, Copy)]
 pub(super) struct KeyRef<'a> {
     pub(super) namespace: &'a str,
@@ -54,22 +55,23 @@ impl Comparable<ObjectKey> for KeyRef<'_> {
 #[derive(Clone, Default)]
 pub(crate) struct Table {
     objects: OrdMap<ObjectKey, Arc<Packed>>,
-    // How many objects each namespace has, so that pages can tell what is left without counting.
+    // The number of objects in each namespace, so that pages know the remaining number without
+    // counting.
     sizes: OrdMap<Arc<str>, usize>,
 }
 
 impl Table {
-    /// How many objects there are.
+    /// The number of objects.
     pub(crate) fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// Whether there is no object.
+    /// Whether there are no objects.
     pub(crate) fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
-    /// Every object in key order.
+    /// All objects in key order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<Packed>)> {
         self.objects.iter()
     }
@@ -78,7 +80,7 @@ impl Table {
         &self.objects
     }
 
-    /// Adds or replaces an object; keys of one namespace share its name.
+    /// Adds or replaces an object; keys in one namespace share its name.
     fn insert(&mut self, mut key: ObjectKey, packed: Arc<Packed>) {
         if let Some((shared, _)) = self.sizes.get_key_value(&key.namespace) {
             key.namespace = Arc::clone(shared);
@@ -102,7 +104,7 @@ impl Table {
     }
 }
 
-/// Every object of the server at one version.
+/// All objects of the server at one version.
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     resource_version: u64,
@@ -120,7 +122,7 @@ impl Snapshot {
         self.resource_version
     }
 
-    /// Says which version this state has.
+    /// Sets the version of this state.
     pub(super) fn set_resource_version(&mut self, resource_version: u64) {
         self.resource_version = resource_version;
     }
@@ -141,12 +143,12 @@ impl Snapshot {
         Some(Arc::new(Stored::from(packed)))
     }
 
-    /// One object as it is kept.
+    /// One object in its stored form.
     pub(super) fn packed(&self, table: &str, key: KeyRef<'_>) -> Option<&Arc<Packed>> {
         self.table(table)?.objects.get(&key)
     }
 
-    /// How many objects a table has; an empty namespace means all.
+    /// The number of objects in a table; an empty namespace means all.
     pub(crate) fn count(&self, table: &str, namespace: &str) -> usize {
         let Some(table) = self.table(table) else { return 0 };
         if namespace.is_empty() {
@@ -184,7 +186,7 @@ impl Snapshot {
             .map(|(key, packed)| (key, Arc::new(Stored::from(packed))))
     }
 
-    /// Adds or replaces an object; that is the change of this version.
+    /// Adds or replaces an object as the change of this version.
     pub(super) fn put(
         &mut self,
         table: &Arc<str>,
@@ -203,7 +205,7 @@ impl Snapshot {
         }
     }
 
-    /// Takes an object away; that is the change of this version.
+    /// Removes an object as the change of this version.
     pub(super) fn remove(&mut self, table: &Arc<str>, key: &ObjectKey, resource_version: u64) {
         self.resource_version = resource_version;
         if let Some(objects) = self.tables.get_mut(table) {

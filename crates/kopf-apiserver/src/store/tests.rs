@@ -1,4 +1,4 @@
-//! Claims about the store: order, comparison, forks, bounded rings.
+//! Tests for the store: order, comparison, forks, bounded rings.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ proptest! {
     #[test]
     fn past_states_are_what_they_were(writes in prop::collection::vec((0..40_usize, any::<bool>()), 1..200)) {
         let store = Store::new(StoreLimits::default(), 0);
-        // Some states are held meanwhile, and must not change; most are not.
+        // Some snapshots are held and must not change; most are not held.
         let mut held = Vec::new();
         let mut past = vec![contents(&store.snapshot())];
         for (name, deletes) in writes {
@@ -97,7 +97,7 @@ fn a_cursor_yields_everything_after_its_version() {
 }
 
 #[test]
-fn a_cursor_that_fell_off_the_ring_is_told() {
+fn a_cursor_that_fell_behind_the_ring_gets_an_error() {
     let limits = StoreLimits { ring_events_max: 2, ..StoreLimits::default() };
     let store = Store::new(limits, 0);
     let ring = store.ring(&Arc::from("configmaps"));

@@ -1,8 +1,8 @@
-//! Carries a review to a webhook and its answer back: HTTPS with the configuration's own CA, or a
-//! function in the process.
+//! Sends a review to a webhook and returns its response: HTTPS with the configuration's own CA, or
+//! an in-process function.
 //!
-//! Owns connections and their reuse. Failures come back as texts in the words of Go's HTTP client,
-//! since they end up in messages that operators' authors know.
+//! Responsible for connections and their reuse. Errors are in the words of Go's HTTP client, since
+//! they end up in messages that operator authors know.
 
 mod connection;
 
@@ -24,7 +24,7 @@ pub(super) struct Caller {
     connections: Connections,
 }
 
-/// Where a webhook is and how long it may take.
+/// The address of a webhook and its timeout.
 struct Destination {
     /// As it appears in error messages.
     url: String,
@@ -35,7 +35,7 @@ struct Destination {
 }
 
 impl Caller {
-    /// Sends `review` and returns the answer; the error completes "failed to call webhook: ".
+    /// Sends `review` and returns the response; the error completes "failed to call webhook: ".
     pub(super) async fn call(
         &self,
         client_config: &Value,
@@ -136,7 +136,7 @@ async fn resolve(host: &str, port: u16) -> Result<SocketAddr, String> {
         .ok_or_else(|| format!("dial tcp: lookup {host}: no such host"))
 }
 
-/// What a client library says about an HTTP failure without a `Status` body.
+/// A client library's description of an HTTP failure without a `Status` body.
 fn describe_status(status: u16, body: &[u8]) -> String {
     let told = serde_json::from_slice::<Value>(body)
         .ok()

@@ -1,7 +1,7 @@
-//! Where webhooks live that have no address of their own: services, and functions in the process.
+//! The targets of webhooks without a reachable address: services and in-process functions.
 //!
-//! Owns the table from `clientConfig` to targets. Without cluster DNS, a `service` reference means
-//! nothing until somebody says which port of this machine stands for it.
+//! Responsible for the mapping from `clientConfig` to targets. There is no cluster DNS, so a
+//! `service` reference works only if a target is registered for it.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -15,55 +15,55 @@ use serde_json::Value;
 /// ConversionReview.
 pub type WebhookFunction = Arc<dyn Fn(Value) -> BoxFuture<'static, Value> + Send + Sync>;
 
-/// The same for a server that may not be there: the error completes "Post URL: ".
+/// The same for a server that may be unreachable: the error completes "Post URL: ".
 pub type FallibleWebhookFunction =
     Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, String>> + Send + Sync>;
 
-/// Who answers for a service or a URL.
+/// The target for a service or a URL.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum WebhookTarget {
-    /// A TLS server at an address; its certificate must fit the service's name and the caBundle.
+    /// A TLS server at an address; its certificate must match the service's name and the caBundle.
     Address(SocketAddr),
-    /// A TLS server at an address, whatever certificate it shows.
+    /// A TLS server at an address, with any certificate.
     Insecure(SocketAddr),
-    /// A function in this process, called without any network.
+    /// An in-process function, called without a network.
     Function(WebhookFunction),
-    /// The same, which may fail like a connection does.
+    /// An in-process function that may fail like a connection.
     Fallible(FallibleWebhookFunction),
 }
 
 /// The targets of one server.
 #[derive(Default)]
 pub(crate) struct Targets {
-    // Written through the server's handle, read by each webhook call.
+    // Changed through the server's handle, read by each webhook call.
     services: RwLock<HashMap<(String, String), WebhookTarget>>,
     urls: RwLock<HashMap<String, WebhookTarget>>,
 }
 
 impl Targets {
-    /// The same targets for another server.
+    /// A copy of the targets for another server.
     pub(super) fn fork(&self) -> Self {
         let (services, urls) = (self.services.read().clone(), self.urls.read().clone());
         Self { services: RwLock::new(services), urls: RwLock::new(urls) }
     }
 
-    /// Says who answers for a service.
+    /// Sets the target for a service.
     pub(crate) fn add_service(&self, namespace: &str, name: &str, target: WebhookTarget) {
         self.services.write().insert((namespace.to_owned(), name.to_owned()), target);
     }
 
-    /// Says who answers for a URL, given without its query.
+    /// Sets the target for a URL, given without its query.
     pub(crate) fn add_url(&self, url: &str, target: WebhookTarget) {
         self.urls.write().insert(url.to_owned(), target);
     }
 
-    /// Who answers for a service, if anybody.
+    /// The target for a service, if any.
     pub(super) fn service(&self, namespace: &str, name: &str) -> Option<WebhookTarget> {
         self.services.read().get(&(namespace.to_owned(), name.to_owned())).cloned()
     }
 
-    /// Who answers for a URL in place of its host, if anybody.
+    /// The target for a URL in place of its host, if any.
     pub(super) fn url(&self, url: &str) -> Option<WebhookTarget> {
         self.urls.read().get(url).cloned()
     }

@@ -1,4 +1,4 @@
-//! Claims about frames and handshakes.
+//! Tests for frames and handshakes.
 
 use bytes::BytesMut;
 use http::HeaderMap;

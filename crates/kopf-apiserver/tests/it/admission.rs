@@ -1,4 +1,4 @@
-//! Admission webhooks through the public doors: functions in the process and a real TLS server.
+//! Admission webhooks through the public API: in-process functions and a real TLS server.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use tower::ServiceExt;
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 
-/// Every review that a webhook was sent.
+/// Every review that a webhook has received.
 type Log = Arc<Mutex<Vec<Value>>>;
 
 struct World {
@@ -33,7 +33,7 @@ impl World {
         Self { server, client }
     }
 
-    /// Lets `answer` stand behind `https://webhook.test/NAME`.
+    /// Registers `answer` as the webhook at `https://webhook.test/NAME`.
     fn serve(&self, name: &str, answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Log {
         let log = Log::default();
         let own = Arc::clone(&log);
@@ -119,7 +119,7 @@ async fn mutating_webhooks_patch_in_order_and_see_each_other() {
     assert_eq!(object["metadata"]["labels"], json!({ "own": "1", "a": "1", "b": "2" }));
 }
 
-/// Creates a node whose managed fields are patched by a webhook; gives it and the warning.
+/// Creates a node whose managed fields are patched by a webhook; returns it and the warning.
 async fn with_managed_fields(value: Value) -> (World, Value, String) {
     let world = World::new().await;
     world.serve("m", move |_| {
@@ -168,7 +168,7 @@ async fn managed_fields_that_a_webhook_empties_stay_readable() {
     let (world, created, warning) = with_managed_fields(json!([entry])).await;
     assert_eq!(warning, "");
     assert_eq!(created["metadata"]["managedFields"][0]["manager"], "m");
-    // A write that gains nothing copies the entries as they are.
+    // A write that takes no fields copies the entries unchanged.
     let target = Target::new("nodes", "", "x");
     let patch = Patch::Merge(json!({ "status": { "phase": "Running" } }));
     world.client.patch(target, patch).await.expect("a patch");
@@ -325,7 +325,7 @@ async fn subresource_rules_do_not_match_the_main_resource() {
     assert_eq!(count(&log), 0);
 }
 
-/// What a webhook server answers to a review, given the query of the request.
+/// A webhook server's response to a review, given the query of the request.
 type Answer = fn(&Value, &str) -> Value;
 
 /// A webhook server with its own certificate; returns its address and caBundle.
@@ -371,7 +371,7 @@ pub(crate) async fn tls_server(answer: Answer) -> (SocketAddr, String) {
     (address, bundle)
 }
 
-/// Denies everything, and tells the query.
+/// Denies everything; the message contains the query.
 fn denial(review: &Value, query: &str) -> Value {
     json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": {
         "uid": review["request"]["uid"], "allowed": false, "status": { "message": query } } })

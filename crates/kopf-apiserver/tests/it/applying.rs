@@ -1,6 +1,7 @@
-//! Server-side apply and PUT: identities in the body, and others who write at the same moment.
+//! Server-side apply and PUT: identities in the body, and concurrent writers.
 //!
-//! What bodies with a uid or a version get was asked of a real server, version 1.33.13.
+//! The responses to bodies with a uid or a version were recorded from a real server, version
+//! 1.33.13.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,7 +46,7 @@ fn role(verb: &str) -> Value {
     })
 }
 
-/// A server whose admission does `meddle` in the middle of the first write; counts its calls.
+/// A server whose admission runs `meddle` in the middle of the first write; counts its calls.
 async fn meddled(
     answer: Value,
     meddle: impl Fn(LocalClient) -> BoxFuture<'static, ()> + Send + Sync + 'static,
@@ -70,7 +71,7 @@ async fn meddled(
     (server, calls)
 }
 
-/// Lets the meddler see writes from now on.
+/// Enables the meddling webhook from now on.
 async fn listen_in(server: &Server) {
     let table = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
     let configuration = json!({
@@ -247,7 +248,7 @@ async fn applying_to_an_object_minds_its_version_and_then_its_uid() {
 }
 
 #[tokio::test]
-async fn custom_resources_spare_metadata_in_their_status_and_need_a_version() {
+async fn custom_resources_ignore_metadata_in_their_status_and_need_a_version() {
     let server = Server::builder().controllers(false).build();
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let crd = json!({

@@ -1,4 +1,4 @@
-//! What the server tells about its work: the audit log, metrics, health, ages in watched tables.
+//! What the server reports about itself: the audit log, metrics, health, ages in watched tables.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};

@@ -147,7 +147,7 @@ fn crd() -> CustomResourceDefinition {
 }
 
 #[tokio::test]
-async fn custom_resources_live_and_die_with_their_definition() {
+async fn custom_resources_are_served_and_deleted_with_their_definition() {
     let server = Server::builder().controllers(false).build();
     let client = client(&server);
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());

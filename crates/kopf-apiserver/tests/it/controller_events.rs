@@ -28,7 +28,7 @@ fn deployment() -> Value {
 }
 
 #[tokio::test]
-async fn a_deployment_and_its_pods_tell_their_story() {
+async fn a_deployment_and_its_pods_record_events() {
     let server = Server::builder().controller_events(true).build();
     let client = server.local();
     client.create("deployments.apps", "default", deployment()).await.expect("a deployment");

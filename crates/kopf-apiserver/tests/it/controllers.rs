@@ -1,4 +1,4 @@
-//! Built-in controllers against the real pipeline: what a user of a cluster sees happen.
+//! Built-in controllers with the real pipeline, as seen by a user of a cluster.
 
 use std::time::Duration;
 
@@ -287,7 +287,7 @@ async fn a_crashing_pod_backs_off_and_restarts() {
 }
 
 #[tokio::test]
-async fn pods_show_the_troubles_that_tests_ask_for() {
+async fn pods_show_the_failures_that_tests_request() {
     let world = World::new().await;
     world.create("pods", pod("unpullable", "image-pull-error")).await;
     let unpullable = world.read("pods", "unpullable").await;

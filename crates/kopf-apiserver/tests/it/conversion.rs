@@ -1,4 +1,4 @@
-//! Conversion webhooks through the public doors.
+//! Conversion webhooks through the public API.
 //!
 //! `Foo` has one field in v1, `spec.hostPort`, and two in v2, `spec.host` and `spec.port`.
 
@@ -17,18 +17,18 @@ const URL: &str = "https://webhook.test/convert";
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const MERGE: &str = "application/merge-patch+json";
 
-/// Changes an answer on its way back to the server.
+/// Changes a response before the server receives it.
 type Twist = Box<dyn Fn(&mut Value) + Send>;
 
 struct World {
     server: Server,
-    /// Every review that the webhook was sent.
+    /// Every review that the webhook has received.
     reviews: Arc<Mutex<Vec<Value>>>,
     twist: Arc<Mutex<Option<Twist>>>,
 }
 
 impl World {
-    /// A server with `Foo`, stored in v1, converted by a webhook in the process.
+    /// A server with `Foo`, stored in v1, converted by an in-process webhook.
     async fn new() -> Self {
         Self::with(webhook(json!({ "url": URL }), &["v1"])).await
     }
@@ -88,7 +88,7 @@ impl World {
         self.send("PATCH", path, content_type, patch.to_string()).await
     }
 
-    /// Creates a `Foo` of v1 and forgets the reviews until then.
+    /// Creates a `Foo` of v1 and clears the reviews.
     async fn create(&self, name: &str, host_port: &str) {
         let (status, answer) = self.post(&path("v1", ""), &v1(name, host_port)).await;
         assert_eq!(status, 201, "{answer}");
@@ -101,7 +101,7 @@ impl World {
         self.server.local().get(target).await.unwrap().value().clone()
     }
 
-    /// The names of the objects in each review since the last look, and their new version.
+    /// The names of the objects in each review since the last call, and their new version.
     fn asked(&self) -> Vec<(String, Vec<String>)> {
         let reviews = std::mem::take(&mut *self.reviews.lock().unwrap());
         let names = |request: &Value| {
@@ -115,7 +115,7 @@ impl World {
         reviews.iter().map(asked).collect()
     }
 
-    /// Makes another version the one to store in.
+    /// Changes the storage version.
     async fn store_in(&self, version: &str, conversion: Value) {
         let name = "foos.example.com";
         let patch = json!({ "spec": definition(version, conversion)["spec"] });
@@ -185,14 +185,14 @@ fn definition(stored: &str, conversion: Value) -> Value {
     })
 }
 
-/// What a good webhook answers.
+/// The response of a correct webhook.
 pub(crate) fn answer(review: &Value) -> Value {
     let request = &review["request"];
     let desired = request["desiredAPIVersion"].as_str().unwrap();
     let mut objects = request["objects"].as_array().unwrap().clone();
     for object in &mut objects {
         object["apiVersion"] = desired.into();
-        // Objects may be incomplete: those of an apply are converted on the way to its result.
+        // Objects may be incomplete: those of an apply are also converted in intermediate states.
         let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { continue };
         let mut part = |key: &str| Some(spec.remove(key)?.as_str().unwrap().to_owned());
         if desired.ends_with("v2") {
@@ -248,10 +248,10 @@ async fn reviews_look_as_upstream_sends_them() {
 }
 
 #[tokio::test]
-async fn the_old_review_is_spoken_with_those_who_know_no_other() {
+async fn the_old_review_version_is_used_for_webhooks_that_support_no_other() {
     let world = World::with(webhook(json!({ "url": URL }), &["v9", "v1beta1"])).await;
     world.create("a", "h:1").await;
-    // In this version, nobody looks at the uid.
+    // In this version, the uid is not checked.
     *world.twist.lock().unwrap() = Some(Box::new(|answer| answer["response"]["uid"] = "x".into()));
     let (status, read) = world.get(&path("v2", "/a")).await;
     assert_eq!((status, &read["spec"]["host"]), (200, &json!("h")));
@@ -300,7 +300,7 @@ async fn selectors_see_converted_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_tell_of_converted_objects() {
+async fn watches_send_converted_objects() {
     let world = World::new().await;
     world.create("a", "h:1").await;
     world.create("b", "h:2").await;

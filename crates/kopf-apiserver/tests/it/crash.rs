@@ -1,4 +1,4 @@
-//! A server that is killed without warning loses nothing that it has acknowledged.
+//! A server that is killed without warning loses no acknowledged writes.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 use kopf_apiserver::{Server, Target};
 use serde_json::json;
 
-/// Set for the process that writes and is killed: its data directory.
+/// Set in the process that writes and is killed: its data directory.
 const VICTIM: &str = "KOPF_CRASH_TEST_DIRECTORY";
 const WRITES_BEFORE_KILL: usize = 40;
 
-/// Writes until killed, and says after each acknowledgement what was written.
+/// Writes until killed; prints each acknowledged write.
 async fn write_until_killed(directory: &str) {
     let server = Server::builder().controllers(false).open(directory).unwrap();
     let client = server.local();

@@ -47,7 +47,7 @@ async fn a_new_default_is_seen_in_old_objects() {
     assert_eq!(listed["items"][0]["spec"]["late"], "added");
     let object = read(&server, &format!("{path}/a")).await;
     assert_eq!(object["spec"], json!({"n": 1, "late": "added"}));
-    // Writing what is read stores it, once.
+    // Writing back what was read stores the defaults, once.
     let target = Target::new(FOOS, "default", "a");
     let nothing = || Patch::Merge(json!({"spec": {"n": 1}}));
     let first = server.local().patch(target, nothing()).await.unwrap();

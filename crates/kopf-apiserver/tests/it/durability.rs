@@ -1,5 +1,5 @@
 //! A server that is killed at random moments: no version is used twice, and a watch that is resumed
-//! after the restart misses nothing and has seen nothing that is gone.
+//! after the restart misses nothing and has seen nothing that was lost.
 //!
 //! The server is a child process of the test and is killed with SIGKILL. Clients talk HTTP to it.
 //! `KOPF_CRASH_ROUNDS` sets how often it is killed.
@@ -23,7 +23,7 @@ use kube::{Client, Config, ResourceExt};
 use serde_json::json;
 use tower::ServiceExt;
 
-/// Set for the process that serves and is killed: its data directory.
+/// Set in the process that serves and is killed: its data directory.
 const VICTIM: &str = "KOPF_DURABILITY_TEST_DIRECTORY";
 /// How often the server is killed.
 const ROUNDS: &str = "KOPF_CRASH_ROUNDS";
@@ -40,7 +40,7 @@ async fn serve_until_killed(directory: &str) {
     std::future::pending().await
 }
 
-/// A server process in a directory.
+/// A server process for a directory.
 struct Victim {
     process: Child,
     maps: Api<ConfigMap>,
@@ -69,11 +69,11 @@ impl Victim {
     }
 }
 
-/// What clients were told: which object each version belongs to, with its uid.
+/// What clients have observed: the object of each version, with its uid.
 #[derive(Default)]
 struct Told {
     versions: BTreeMap<u64, (String, String)>,
-    /// The last acknowledged version of each object; none once its deletion was acknowledged.
+    /// The last acknowledged version of each object; `None` once its deletion was acknowledged.
     acknowledged: BTreeMap<String, Option<u64>>,
 }
 
@@ -108,7 +108,7 @@ async fn write(maps: Api<ConfigMap>, prefix: String, told: Arc<Mutex<Told>>) {
         };
         let mut told = told.lock().unwrap();
         let Ok(object) = outcome else {
-            // The last write may or may not have happened.
+            // The last write may or may not have succeeded.
             told.acknowledged.remove(&name);
             return;
         };
@@ -119,9 +119,9 @@ async fn write(maps: Api<ConfigMap>, prefix: String, told: Arc<Mutex<Told>>) {
     }
 }
 
-/// A watcher that remembers what it was told, over all restarts.
+/// A watcher that keeps its state over all restarts.
 struct Watcher {
-    /// Every object that it knows of, with its version.
+    /// Every known object, with its version.
     state: BTreeMap<String, u64>,
     last: u64,
     told: Arc<Mutex<Told>>,
@@ -160,7 +160,7 @@ impl Watcher {
         };
     }
 
-    /// Follows until the server is gone or the state has this version.
+    /// Watches until the server is gone or the state has this version.
     async fn follow(&mut self, maps: &Api<ConfigMap>, until: u64) {
         let params = WatchParams::default().timeout(20);
         let Ok(stream) = maps.watch(&params, &self.last.to_string()).await else { return };
@@ -201,7 +201,7 @@ async fn a_watch_resumed_after_a_kill_misses_nothing() {
             watcher.follow(&maps, u64::MAX).await;
             watcher
         });
-        // The moment of the kill is what varies; nothing is asserted about time.
+        // Only varies the moment of the kill; nothing is asserted about time.
         tokio::time::sleep(Duration::from_millis(random.u64(20..200))).await;
         victim.kill();
         watcher = watching.await.unwrap();
@@ -263,7 +263,7 @@ async fn a_watch_from_a_version_that_was_never_published_is_expired() {
     assert!(stream.try_next().await.unwrap().is_none(), "nothing follows");
 }
 
-/// Set for the process whose disk is full: its data directory.
+/// Set in the process whose disk is full: its data directory.
 const CONFINED: &str = "KOPF_FULL_DISK_TEST_DIRECTORY";
 
 async fn health(server: &Server, path: &str) -> (u16, String) {
@@ -274,7 +274,7 @@ async fn health(server: &Server, path: &str) -> (u16, String) {
     (status, String::from_utf8(text.to_vec()).unwrap())
 }
 
-/// Writes until the disk is full; says what was acknowledged and what was refused.
+/// Writes until the disk is full; prints which writes were acknowledged and rejected.
 async fn fill(directory: &str) {
     let server = Server::builder().controllers(false).open(directory).unwrap();
     let client = server.local();
@@ -315,7 +315,7 @@ async fn a_full_disk_refuses_writes_and_they_stay_invisible() {
         return fill(&directory).await;
     }
     let directory = tempfile::tempdir().unwrap();
-    // A limit of the file size stands for the end of the disk; the signal would end the process.
+    // A file size limit simulates a full disk; the signal would end the process.
     let script = "trap '' XFSZ; ulimit -f 6000; exec \"$0\" \"$@\"";
     let confined = Command::new("sh")
         .args(["-c", script])

@@ -1,4 +1,4 @@
-//! Refusals that a real server had shown us: each was accepted before.
+//! Requests that a real server rejects and that ours once accepted.
 
 use kopf_apiserver::{LocalClient, Patch, Server, Target};
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
-//! The custom resource of many tests.
+//! The custom resource used in many tests.
 
 use serde_json::{Value, json};
 
-/// The definition of `foos.t.io` in one version, of which only the particulars are given.
+/// The definition of `foos.t.io` with one version, of which only the specifics are given.
 pub(crate) fn definition(mut version: Value) -> Value {
     version["name"] = "v1".into();
     version["served"] = true.into();

@@ -1,8 +1,8 @@
-//! Broken requests of every kind: the server answers each, and never with its own failure.
+//! Malformed requests of every kind: the server answers each, and never with an internal error.
 //!
 //! Valid requests are mutated byte by byte: bodies in every encoding, the four patch types, applied
-//! configurations, selectors, options, paths, headers. Each runs in a fork of one world, so a
-//! number is enough to repeat it: `FUZZ_SEED=7 FUZZ_ROUNDS=1`. More rounds find more.
+//! configurations, selectors, options, paths, headers. Each runs in a fork of one server, so a
+//! number is enough to reproduce it: `FUZZ_SEED=7 FUZZ_ROUNDS=1`.
 
 use std::panic::AssertUnwindSafe;
 
@@ -15,7 +15,7 @@ use tower::ServiceExt;
 
 const ROUNDS: u64 = 1500;
 
-/// A request that the server understands, before it is broken.
+/// A valid request, before it is mutated.
 #[derive(Clone)]
 struct Seed {
     method: &'static str,
@@ -34,7 +34,7 @@ const FOOS: &str = "/apis/t.io/v1/namespaces/default/foos";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Pieces that decoders and parsers treat in a special way.
+/// Strings that decoders and parsers treat specially.
 const TOKENS: [&[u8]; 40] = [
     b"null",
     b"true",
@@ -291,7 +291,7 @@ fn read() -> Vec<Seed> {
     pairs.map(|(target, accept)| Seed { accept, ..seed("GET", target, "", &Value::Null) }).collect()
 }
 
-/// Breaks bytes in one to four places.
+/// Mutates one to four places.
 fn mutate(random: &mut fastrand::Rng, bytes: &mut Vec<u8>) {
     for _ in 0..random.usize(1..=4) {
         let at = random.usize(0..=bytes.len());
@@ -308,7 +308,7 @@ fn mutate(random: &mut fastrand::Rng, bytes: &mut Vec<u8>) {
     }
 }
 
-/// A request target can hold only some bytes; others stand there in percent form.
+/// A request target can contain only some bytes; others are percent-encoded.
 fn printable(bytes: &[u8]) -> String {
     let shown = bytes.iter().map(|byte| match byte {
         b'#' | b'"' | b'<' | b'>' | b'`' | b'{' | b'}' | b'\\' | b'^' | b'|' => {
@@ -343,7 +343,7 @@ fn broken(random: &mut fastrand::Rng, seeds: &[Seed]) -> Seed {
     chosen
 }
 
-/// Answers beyond 499 that the real server gives, too.
+/// Responses beyond 499 that the real server also gives.
 fn is_recorded_failure(status: u16, body: &str) -> bool {
     const RECORDED: [&str; 18] = [
         "expected a []interface",
@@ -393,7 +393,7 @@ async fn send(server: &Server, sent: &Seed) -> (u16, String) {
         }
     }
     let Ok(request) = request.body(Full::new(sent.body.clone().into())) else {
-        // No HTTP client can send that.
+        // No HTTP client can send this.
         return (400, String::new());
     };
     let response = server.service().oneshot(request).await.unwrap();

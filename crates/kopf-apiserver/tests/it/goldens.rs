@@ -1,7 +1,8 @@
-//! Replays exchanges that were recorded from a real server and measures how equal the answers are.
+//! Replays exchanges that were recorded from a real server and measures how many responses are
+//! equal.
 //!
-//! The numbers in `data/*-parity.txt` may only go up. `GOLDENS_REPORT=FOLDER` writes every
-//! difference to a file of that folder.
+//! The numbers in `data/*-parity.txt` may only increase. `GOLDENS_REPORT=FOLDER` writes every
+//! difference to a file in that folder.
 
 mod webhooks;
 
@@ -18,19 +19,19 @@ use tower::ServiceExt;
 use fidelity::normalise::{Normaliser, Translation};
 use fidelity::pairing::{Difference, Pairing};
 
-/// Exchanges that were recorded in one go.
+/// Exchanges from one recording session.
 struct Recording {
     name: &'static str,
     lines: &'static [u8],
-    /// What must be reached at least.
+    /// The minimum to reach.
     ratchet: &'static str,
     /// Whether the recorded cluster had a node.
     nodes: bool,
-    /// Whether the recorder put spaces between tokens, which some messages quote.
+    /// Whether the recorder put spaces between JSON tokens, which some messages quote.
     spaces: bool,
 }
 
-/// Made by a script with Python's `requests`.
+/// Recorded by a script with Python's `requests`.
 const BY_HAND: Recording = Recording {
     name: "goldens",
     lines: include_bytes!("../data/goldens-1.33.13.jsonl.zst"),
@@ -39,7 +40,7 @@ const BY_HAND: Recording = Recording {
     spaces: true,
 };
 
-/// Made by `cargo xtask record`.
+/// Recorded by `cargo xtask record`.
 const BY_SCRIPTS: Recording = Recording {
     name: "scripts",
     lines: include_bytes!("../data/scripts-1.33.13.jsonl.zst"),
@@ -48,10 +49,10 @@ const BY_SCRIPTS: Recording = Recording {
     spaces: false,
 };
 
-/// How often a read is repeated until it shows what the recorder waited for.
+/// How often a read is repeated until it returns what the recorder waited for.
 const WAITS_MAX: usize = 50;
 
-/// Real time, but sleeps are short: recorded watches last for seconds.
+/// Real time, but short sleeps: recorded watches last for seconds.
 struct Hasty;
 
 impl Clock for Hasty {
@@ -68,7 +69,7 @@ fn recorded(recording: &Recording) -> Vec<Value> {
     let text = zstd::decode_all(recording.lines).unwrap();
     let text = String::from_utf8(text).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    // The recorder polled until something had happened: of equal reads, the last one counts.
+    // The recorder polled until something had happened: of equal reads, only the last one counts.
     let is_poll = |index: usize| {
         let same =
             |key: &str| lines.get(index + 1).is_some_and(|next| next[key] == lines[index][key]);
@@ -77,7 +78,7 @@ fn recorded(recording: &Recording) -> Vec<Value> {
     (0..lines.len()).filter(|index| !is_poll(*index)).map(|index| lines[index].clone()).collect()
 }
 
-/// Tokens are scrubbed; who asked shows in the answer.
+/// Tokens are scrubbed; the response shows which user it was.
 fn credentials(golden: &Value) -> Option<String> {
     let impersonates =
         golden["headers"].as_object().unwrap().keys().any(|name| name.starts_with("Impersonate"));
@@ -100,7 +101,8 @@ fn request(golden: &Value, translation: &Translation, spaces: bool) -> Request<F
     request = request.header("User-Agent", "python-requests/2.32");
     request = request.header("Host", "127.0.0.1:16443");
     for (name, value) in golden["headers"].as_object().unwrap() {
-        // An empty header was not sent at all; without credentials, somebody is nobody.
+        // An empty header was not sent at all, except that empty credentials mean an anonymous
+        // user.
         if value != "" || name == "Authorization" {
             request = request.header(name, value.as_str().unwrap());
         }
@@ -118,7 +120,7 @@ fn request(golden: &Value, translation: &Translation, spaces: bool) -> Request<F
     request.body(Full::new(body.into())).unwrap()
 }
 
-/// Whether an answer shows what the recorder waited for, if it waited.
+/// Whether a response shows what the recorder waited for, if it waited.
 fn is_awaited(golden: &Value, live: &Value) -> bool {
     let wait = &golden["wait"];
     let text = live["response"].to_string();
@@ -171,7 +173,7 @@ fn essence(line: &Value, normaliser: &mut Normaliser) -> Value {
     essence
 }
 
-/// What programs branch on: status, reason, the fields and reasons of causes, event types.
+/// What programs depend on: status, reason, the fields and reasons of causes, event types.
 fn decisive(line: &Value) -> Value {
     let response = &line["response"];
     let mut decisive = json!({"status": line["status"]});
@@ -273,7 +275,8 @@ fn percent(part: usize, whole: usize) -> f64 {
     part as f64 * 100.0 / whole as f64
 }
 
-/// What the server says to a recorded request, once its controllers are as far as the recorded ones.
+/// The server's response to a recorded request, once its controllers have caught up with the
+/// recorded ones.
 async fn replay(
     server: &Server,
     golden: &Value,
@@ -282,7 +285,7 @@ async fn replay(
 ) -> Value {
     let ask = || exchange(server, golden, translation, recording.spaces);
     let mut live = ask().await;
-    // The recorder was faster than the controllers, except where its reads show their work.
+    // The recorder was faster than the controllers, except where its reads show their results.
     let reads = matches!(golden["method"].as_str(), Some("GET" | "WATCH"));
     if reads && !is_same_state(golden, &live, translation) {
         server.settle().await;
@@ -318,7 +321,7 @@ async fn measure(recording: &Recording) -> Parity {
         if golden["path"] == "/api/v1/namespaces" {
             server.settle().await;
         }
-        // A line without an answer only prepares the server for the next ones.
+        // A line without a response only prepares the server for the next ones.
         if golden["response"].is_null() && golden["events"].is_null() {
             continue;
         }

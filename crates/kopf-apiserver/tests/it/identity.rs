@@ -1,4 +1,5 @@
-//! A server in a directory is the same server after a restart: old kubeconfigs and tokens work.
+//! A server with a data directory keeps its identity after a restart: old kubeconfigs and tokens
+//! work.
 
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use kopf_apiserver::{DataDirError, Server};
@@ -7,7 +8,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::json;
 
-/// Opens a directory that another server has just let go of.
+/// Opens a directory that another server has just closed.
 async fn open(directory: &std::path::Path) -> Server {
     loop {
         match Server::builder().rbac(true).controllers(false).open(directory) {
@@ -46,7 +47,7 @@ async fn a_kubeconfig_outlives_the_server_that_wrote_it() {
     assert_eq!(listening.kubeconfig(), kubeconfig);
     let maps: Api<ConfigMap> = Api::default_namespaced(client(&kubeconfig).await);
     maps.list(&ListParams::default()).await.unwrap();
-    // The robot is known, hence forbidden instead of unauthorized.
+    // The user is known, so it is forbidden rather than unauthorized.
     let robot = kubeconfig.replace(listening.token(), &token);
     let maps: Api<ConfigMap> = Api::default_namespaced(client(&robot).await);
     let refused = maps.list(&ListParams::default()).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! JSON patches and managed fields: which are tracked, cleared, tested and moved.
+//! JSON patches of managed fields: which are tracked, cleared, tested and moved.
 
 use kopf_apiserver::{LocalClient, Patch, Server, Target};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ async fn patch(client: &LocalClient, steps: Value) -> Result<Value, u16> {
     patched.map(|object| object.value().clone()).map_err(|error| error.code)
 }
 
-/// What the writer owns according to the managed fields.
+/// The fields that the writer owns according to the managed fields.
 fn owned(object: &Value) -> Value {
     let entries = object["metadata"]["managedFields"].as_array().expect("a list");
     assert_eq!(entries.len(), 1, "one writer only: {entries:?}");
@@ -32,7 +32,7 @@ async fn fields_are_tracked_wherever_a_patch_leads() {
     let expected =
         json!({"f:data": {".": {}, "f:x": {}}, "f:metadata": {"f:finalizers": finalizers}});
     assert_eq!(owned(&object), expected);
-    // The same over the whole metadata, managed fields and all.
+    // The same over the whole metadata, including managed fields.
     let copied = json!([{"op": "copy", "from": "/metadata/finalizers", "path": "/metadata/managedFields"},
                         {"op": "remove", "path": "/metadata/managedFields"},
                         {"op": "add", "path": "/data/y", "value": "2"}]);

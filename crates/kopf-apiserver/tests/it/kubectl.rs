@@ -1,6 +1,6 @@
-//! The real kubectl against the listener: what it waits for must happen.
+//! The real kubectl with the listener: what it waits for must happen.
 //!
-//! Skips loudly where no kubectl is installed.
+//! Skipped with a message if kubectl is not installed.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use kopf_apiserver::{PodSelector, Server, Stage};
 use serde_json::{Value, json};
 
-/// Longest time that one command may take.
+/// The timeout of one command.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Cluster {
@@ -18,14 +18,14 @@ struct Cluster {
     directory: tempfile::TempDir,
 }
 
-/// What a command did.
+/// The result of a command.
 struct Ran {
     is_success: bool,
     output: String,
 }
 
 impl Cluster {
-    /// A cluster and a kubectl, or nothing where none is installed.
+    /// A cluster and a kubectl; `None` if kubectl is not installed.
     async fn new(server: Server) -> Option<Self> {
         let found = std::process::Command::new("kubectl")
             .args(["version", "--client"])

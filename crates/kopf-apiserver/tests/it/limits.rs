@@ -1,4 +1,4 @@
-//! Requests that cost much, over HTTP: each gets an answer that says why, and the server goes on.
+//! Expensive requests over HTTP: each gets a response that says why, and the server keeps working.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -82,7 +82,7 @@ fn crd(spec: &Value) -> Value {
     }))
 }
 
-/// So many objects in each other, as text: values are dropped with recursion.
+/// Nested objects of this depth as text, since dropping values is recursive.
 fn nested(levels: usize) -> String {
     format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels))
 }
@@ -95,7 +95,7 @@ fn foo(name: &str, levels: usize) -> String {
     )
 }
 
-/// Every way to write something that makes an object of so many levels.
+/// Every way to write an object of this depth.
 fn deep_writes(levels: usize) -> [(&'static str, String, &'static str, String); 6] {
     let object = format!("{FOOS}/a{levels}");
     let value = nested(levels - 2);
@@ -141,7 +141,7 @@ async fn copies_in_a_patch_do_not_make_objects_deeper() {
     let world = World::with_free_spec().await;
     world.send("POST", FOOS, JSON, &foo("a", 2)).await;
     let mut operations = vec![json!({"op": "add", "path": "/spec", "value": {"a": {}}})];
-    // Each copy goes to the innermost object, so the depth doubles.
+    // Each copy goes into the innermost object, so the depth doubles.
     for exponent in 0..18 {
         let path = format!("/spec{}", "/a".repeat((1 << exponent) + 1));
         operations.push(json!({"op": "copy", "from": "/spec/a", "path": path}));
@@ -153,7 +153,7 @@ async fn copies_in_a_patch_do_not_make_objects_deeper() {
     assert_eq!(world.send("GET", &format!("{FOOS}/a"), JSON, "").await.status, 200);
 }
 
-/// Says what becomes of a definition with this rule, and of an object under it.
+/// Creates a definition with this rule and an object of it; returns both responses.
 async fn judge(rule: &str) -> (Answer, Answer) {
     let spec = json!({
         "type": "object", "properties": {"a": {"type": "integer"}},
@@ -224,7 +224,7 @@ async fn connections_on_which_nothing_comes_are_closed() {
     let address = "127.0.0.1:0".parse().unwrap();
     let plain = server.listen_plain(address).await.unwrap();
     let encrypted = server.listen(address).await.unwrap();
-    // Half a head; nothing at all where keys have to be agreed on; nothing after a first request.
+    // Half of the headers; no TLS handshake; nothing after a first request.
     let whole = "GET /version HTTP/1.1\r\nhost: x\r\n\r\n";
     for (address, sent) in [
         (plain.address(), "GET /version HTTP/1.1\r\nhost: x\r\n"),
@@ -242,7 +242,7 @@ async fn connections_on_which_nothing_comes_are_closed() {
 }
 
 #[tokio::test]
-async fn watches_end_in_time_even_if_there_is_always_something_to_tell() {
+async fn watches_end_in_time_even_if_there_are_always_events() {
     let server = Server::builder().controllers(false).build();
     let request = |method: &str, path: &str, content_type: &str, body: String| {
         let request = http::Request::builder().method(method).uri(path);
@@ -299,7 +299,7 @@ async fn rules_that_cost_too_much_are_cut_off() {
     let (defined, object) = judge(&nested(6)).await;
     assert_eq!((defined.status, object.status), (201, 422), "{}", object.body);
     assert!(object.body.contains("actual cost limit exceeded"), "{}", object.body);
-    // Loops inside of functions count as well.
+    // Loops inside functions count as well.
     let list = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]";
     let mapped = format!(
         "{list}.map(a, {list}.map(b, {list}.map(c, {list}.map(d, {list}.map(e, 1))))).size() > self.a"

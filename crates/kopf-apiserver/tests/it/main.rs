@@ -1,4 +1,4 @@
-//! The server through its public doors, with the real `kube` client.
+//! Tests of the server through its public API, with the real `kube` client.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 

@@ -81,7 +81,7 @@ async fn json_patches_are_made_of_typed_steps() {
     let changed = world.create("a", json!({"k": "v"})).await.unwrap();
     assert_eq!(changed["metadata"]["labels"], json!({"given": "no", "a.b/c": "x"}));
     assert_eq!(changed["data"], json!({"k": "v"}));
-    // A test that fails keeps the patch from being applied.
+    // If a `test` operation fails, the patch is not applied.
     let kept = world.create("b", json!({"k": "other"})).await.unwrap();
     assert_eq!(kept["data"], json!({"k": "other"}));
 }

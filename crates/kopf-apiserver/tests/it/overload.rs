@@ -1,4 +1,4 @@
-//! Clients that are slow, silent or too many: each costs little, and the others are served.
+//! Clients that are slow, silent or too many: each costs little, and the others are still served.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ fn limited(limits: ServingLimits) -> Server {
     Server::builder().controllers(false).serving_limits(limits).build()
 }
 
-/// Everything that comes until the end, in virtual time.
+/// Reads until the end, in virtual time.
 async fn rest(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut answer = Vec::new();
     let closing = stream.read_to_end(&mut answer);
-    // A reset is an end, too.
+    // A reset is also an end.
     let _ = tokio::time::timeout(PATIENCE, closing).await.expect("the connection is closed");
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -39,7 +39,7 @@ async fn send(address: SocketAddr, text: &str) -> TcpStream {
     stream
 }
 
-/// The head of a creation whose body has so many bytes.
+/// The headers of a creation whose body has this many bytes.
 fn post(length: usize) -> String {
     format!(
         "POST {MAPS} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\

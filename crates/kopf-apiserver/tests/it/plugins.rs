@@ -1,4 +1,4 @@
-//! Built-in admission that refuses or changes pods: limits, quotas, security, priorities; and the
+//! Built-in admission that rejects or changes pods: limits, quotas, security, priorities; and the
 //! controllers that report on them.
 
 use std::time::Duration;
@@ -46,7 +46,7 @@ impl World {
         all.iter().map(|stored| stored.name().to_owned()).collect()
     }
 
-    /// Sends a request; gives status, body and warnings.
+    /// Sends a request; returns status, body and warnings.
     async fn send(&self, method: &str, path: &str, body: Value) -> (u16, Value, Vec<String>) {
         let kind = match method {
             "PATCH" => "application/merge-patch+json",
@@ -128,7 +128,7 @@ async fn quotas_count_objects_and_amounts() {
          requests.cpu=600m, limited: requests.cpu=1"
     );
     world.create("pods", pod("b", cpu("400m"))).await;
-    // The root certificate is a ConfigMap, too.
+    // The root certificate is also a ConfigMap.
     world.create("configmaps", json!({"metadata": {"name": "one"}})).await;
     let refused =
         world.try_create("configmaps", json!({"metadata": {"name": "two"}})).await.unwrap_err();
@@ -323,7 +323,7 @@ async fn replication_controllers_keep_their_pods() {
 }
 
 #[tokio::test]
-async fn talking_to_pods_is_refused_with_a_reason() {
+async fn connecting_to_pods_is_rejected_with_a_reason() {
     let world = World::new().await;
     world.create("pods", pod("p", json!({}))).await;
     let path =

@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicies: everything that their expressions see, and what bindings do.
+//! ValidatingAdmissionPolicies: what their expressions see, and the effects of bindings.
 
 use http_body_util::{BodyExt, Full};
 use kopf_apiserver::{Server, User};
@@ -12,7 +12,7 @@ struct World {
     server: Server,
 }
 
-/// What came of a write.
+/// The response to a write.
 struct Answer {
     status: u16,
     message: String,

@@ -1,4 +1,4 @@
-//! Role-based access control through the in-process door, as users with few rights meet it.
+//! Role-based access control through the in-process service, for users with few rights.
 
 use http_body_util::BodyExt;
 use kopf_apiserver::{Server, User};
@@ -137,7 +137,7 @@ const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
 const CLUSTER_ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 
-/// A world in which alice holds these rules in the whole cluster, and may write roles and bindings.
+/// A server in which alice holds these rules cluster-wide, and may write roles and bindings.
 async fn world_with(rules: Value) -> World {
     let world = World::new().await;
     let mut all = rules.as_array().cloned().unwrap_or_default();

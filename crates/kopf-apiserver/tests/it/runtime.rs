@@ -1,4 +1,4 @@
-//! The runtime of `kube`: controllers, finalizers and leader election, through both doors.
+//! The runtime of `kube`: controllers, finalizers and leader election, in-process and over HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 const FINALIZER: &str = "tests.kopf.dev/held";
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Something that an operator may hold on to.
+/// The context of an operator.
 struct World {
     client: Client,
     /// Reports what the reconciler did: verb and name.
@@ -67,7 +67,7 @@ async fn reconcile(map: Arc<ConfigMap>, world: Arc<World>) -> Result<Action, Fai
                 ("cleaned", map)
             }
         };
-        // The test may have seen enough.
+        // The test may already have ended.
         let _ = world.done.send(format!("{verb} {}", map.name_any()));
         Ok(Action::await_change())
     })
@@ -79,7 +79,7 @@ async fn wait_for(reports: &mut mpsc::UnboundedReceiver<String>, wanted: &str) {
     tokio::time::timeout(PATIENCE, seen).await.unwrap_or_else(|_| panic!("never {wanted}"));
 }
 
-/// A whole life under a controller with a finalizer.
+/// The whole life of an object under a controller with a finalizer.
 async fn controller_and_finalizer_work(client: Client, config: watcher::Config) {
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let (done, mut reports) = mpsc::unbounded_channel();
@@ -127,14 +127,14 @@ async fn controller_and_finalizer_work_over_tls() {
     listening.shutdown().await;
 }
 
-/// One who wants to lead, as client-go's elector does it: read, decide, replace with the version read.
+/// A candidate for leader election, as in client-go: read, decide, replace with the version read.
 struct Contender {
     leases: Api<Lease>,
     name: &'static str,
 }
 
 impl Contender {
-    /// Takes or renews the lease; false when somebody else has it or was faster.
+    /// Takes or renews the lease; false if another candidate has it or was faster.
     async fn try_to_lead(&self, holder_gone: bool) -> bool {
         let current = match self.leases.get_opt("leader").await.unwrap() {
             None => {
@@ -152,7 +152,7 @@ impl Contender {
         let transitions = spec.lease_transitions.unwrap_or(0) + i32::from(!is_own);
         let mut wanted = current;
         wanted.spec = Some(serde_json::from_value(self.claim(transitions)).unwrap());
-        // Yields between read and write, so that contenders meet.
+        // Yields between read and write, so that candidates conflict.
         tokio::task::yield_now().await;
         match self.leases.replace("leader", &PostParams::default(), &wanted).await {
             Ok(_) => true,
@@ -178,7 +178,7 @@ async fn exactly_one_contender_leads_at_a_time() {
         |client: &Client, name| Contender { leases: Api::default_namespaced(client.clone()), name };
     let (first, second) = (contender(&in_process(&server), "first"), contender(&tls, "second"));
     for round in 0..20 {
-        // Nobody renews any more: both may take it, one does.
+        // Nobody renews the lease any more: both may take it, one succeeds.
         let (one, two) = tokio::join!(first.try_to_lead(true), second.try_to_lead(true));
         assert!(one || two, "round {round}: nobody leads");
         let holder = first.leases.get("leader").await.unwrap().spec.unwrap().holder_identity;

@@ -1,11 +1,11 @@
-//! What `/status` lets through of metadata, and who owns it then, as a real server 1.33 answered.
+//! Which metadata `/status` accepts, and who then owns it, as recorded from a real 1.33 server.
 
 use kopf_apiserver::{LocalClient, Patch, Server, Target, User};
 use serde_json::{Value, json};
 
 const UID: &str = "11111111-1111-1111-1111-111111111111";
 
-/// Which part of metadata a kind's status endpoint does not touch.
+/// The part of metadata that a kind's status endpoint does not change.
 #[derive(Clone, Copy, PartialEq)]
 enum Kept {
     Nothing,
@@ -71,7 +71,7 @@ fn sent(name: &str) -> Value {
                                   "uid": UID }] })
 }
 
-/// The names of what a manager owns in metadata.
+/// The names of the metadata fields that a manager owns.
 fn owned(object: &Value, manager: &str) -> Vec<String> {
     let entries = object["metadata"]["managedFields"].as_array().expect("a list");
     let fields = entries
@@ -101,7 +101,7 @@ fn check(kind: &str, kept: Kept, object: &Value) {
     if kept != Kept::Owners {
         expected.push("f:ownerReferences");
     }
-    // The real server has no owner for these, although definitions let them through.
+    // The real server assigns no owner to these, although definitions accept them.
     if kept == Kept::Everything || kind == "CustomResourceDefinition" {
         expected.clear();
     }
@@ -179,7 +179,7 @@ async fn a_status_that_is_applied_to_the_object_itself_is_ignored() {
     );
 }
 
-/// The answer to a merge patch: its code, and which fields are wrong.
+/// The response to a merge patch: its code, and the invalid fields.
 async fn refusal(client: &LocalClient, target: Target<'_>, metadata: Value) -> (u16, Vec<String>) {
     let patch = json!({ "metadata": metadata, "status": { "phase": "Running" } });
     match client.patch(target, Patch::Merge(patch)).await {
@@ -191,7 +191,8 @@ async fn refusal(client: &LocalClient, target: Target<'_>, metadata: Value) -> (
     }
 }
 
-/// Controllers rely on it: a patch with a uid is for that object, and for no other of its name.
+/// Controllers rely on this: a patch with a uid applies only to that object, not to another one
+/// with its name.
 #[tokio::test]
 async fn a_uid_in_a_merge_patch_is_a_condition_except_in_the_status_of_custom_kinds() {
     let client = world().await;

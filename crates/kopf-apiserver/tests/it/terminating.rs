@@ -18,7 +18,7 @@ struct World {
 }
 
 impl World {
-    /// A server with one `Foo` that somebody holds by a finalizer.
+    /// A server with one `Foo` that has a finalizer.
     async fn new() -> Self {
         let server = Server::builder().controllers(false).build();
         let client = Client::new(server.service(), "default");

@@ -1,4 +1,4 @@
-//! What tests of operators use: faults, the request log, whole worlds as YAML.
+//! The tools for testing operators: faults, the request log, loading and dumping YAML.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kopf_apiserver::{Fault, RequestMatcher, Server, StatusError, Trouble, Verb};
@@ -36,7 +36,7 @@ async fn a_dumped_world_can_be_loaded_again() {
     let second = Server::builder().controllers(false).build();
     second.load_yaml(&dump).await.unwrap();
     let strip = |text: &str| -> String {
-        // The four seeded namespaces keep the identities of their own server.
+        // The four initial namespaces keep the identities of their own server.
         text.split("---\n").filter(|document| !document.contains("name: kube-")).collect()
     };
     let lines = |text: &str| -> Vec<String> {
@@ -56,7 +56,7 @@ async fn unknown_kinds_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn faults_strike_and_requests_are_remembered() {
+async fn faults_apply_and_requests_are_logged() {
     let server = Server::builder().controllers(false).build();
     server.load_yaml("kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n").await.unwrap();
     let patches = RequestMatcher::any().verb(Verb::Patch).resource("configmaps");

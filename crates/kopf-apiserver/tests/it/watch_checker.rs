@@ -1,4 +1,4 @@
-//! Many writers, many watchers that disconnect and resume: no gap, no duplicate, same state.
+//! Many writers, many watchers that disconnect and resume: no gaps, no duplicates, the same state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ async fn write(maps: Api<ConfigMap>, seed: u64) {
             "metadata": {"name": name, "labels": {"s": label}}, "data": {"v": value},
         }))
         .unwrap();
-        // Races are the point: any outcome of a single write is fine.
+        // Conflicts are intended: any outcome of a single write is fine.
         let _ = match random.u8(0..4) {
             0 => maps.create(&PostParams::default(), &object).await.map(|_| ()),
             1 => maps.delete(&name, &DeleteParams::default()).await.map(|_| ()),
@@ -42,7 +42,7 @@ async fn write(maps: Api<ConfigMap>, seed: u64) {
     }
 }
 
-/// Follows with random disconnects until told to stop and caught up; returns the replayed state.
+/// Watches with random disconnects until stopped and caught up; returns the replayed state.
 async fn follow(maps: Api<ConfigMap>, labels: &str, seed: u64, stop: Arc<AtomicBool>) -> State {
     let mut random = fastrand::Rng::with_seed(seed);
     let params = ListParams::default().labels(labels);

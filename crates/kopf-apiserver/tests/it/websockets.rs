@@ -1,4 +1,4 @@
-//! Watches over WebSockets, as fabric8's Java client asks for them.
+//! Watches over WebSockets, as used by fabric8's Java client.
 
 use kopf_apiserver::{Listening, Server};
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ impl Socket {
         serde_json::from_slice(&payload).unwrap()
     }
 
-    /// Sends a short frame; a mask of zeros leaves it readable.
+    /// Sends a short frame; a mask of zeros leaves it unmasked.
     async fn send(&mut self, kind: u8, payload: &[u8]) {
         let length = 0x80 | u8::try_from(payload.len()).unwrap();
         let mut frame = vec![0x80 | kind, length, 0, 0, 0, 0];
@@ -134,6 +134,6 @@ async fn sockets_end_with_the_server() {
     let mut socket = Socket::open(&listening, WATCH, KEY).await;
     listening.shutdown().await;
     let mut rest = Vec::new();
-    // An end or an error: in any case, not silence.
+    // An end or an error, but not silence.
     let _ = socket.stream.read_to_end(&mut rest).await;
 }

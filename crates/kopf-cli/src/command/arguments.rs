@@ -1,4 +1,4 @@
-//! What can be typed after `kopf`.
+//! The arguments of `kopf`.
 
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;

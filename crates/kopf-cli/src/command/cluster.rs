@@ -1,4 +1,4 @@
-//! `kopf cluster`: the embedded API server as a process of its own, for any client.
+//! `kopf cluster`: the embedded API server as a separate process, for any client.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::kubeconfig;
 use crate::load::{self, LoadError};
 
-/// What can be typed after `kopf cluster`.
+/// The arguments of `kopf cluster`.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// The port on loopback; 0 picks a free one
@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     output: Output,
 }
 
-/// Serves until it is asked to stop.
+/// Serves until asked to stop.
 pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let documents = load::read(&arguments.load).map_err(LoadError::explained)?;
     let builder = Server::builder().rbac(arguments.rbac).nodes(!arguments.no_nodes);
@@ -76,7 +76,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Opens the audit log, readable by its owner only: it tells who asked for what.
+/// Opens the audit log, readable only by its owner: it contains who requested what.
 fn open_log(path: &Path) -> Result<File, Failure> {
     let mut options = OpenOptions::new();
     let opened = options.append(true).create(true).mode(0o600).open(path);

@@ -1,7 +1,7 @@
-//! The cluster of the kubeconfig, and what to do when it cannot be reached, by what exactly is wrong.
+//! Connects to the cluster of the kubeconfig, and gives hints about specific connection problems.
 //!
-//! The errors of TLS and of sockets come from far below; they are told apart by their texts, since
-//! their types are hidden on the way.
+//! The errors of TLS and of sockets are identified by their messages, since their types are hidden
+//! by the layers in between.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use kube::config::Kubeconfig;
 
 use crate::failure::Failure;
 
-/// Nobody waits at a terminal for longer than this.
+/// Nobody waits longer than this at a terminal.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The cluster of a context, for a person who waits: nothing is tried again.
+/// The cluster of a context, for interactive use: nothing is retried.
 pub(super) fn cluster(context: Option<&str>) -> Cluster {
     let login = DefaultLogin { context: context.map(str::to_owned), ..DefaultLogin::default() };
     let policy = Policy {
@@ -37,7 +37,7 @@ pub(super) fn no_login(error: LoginError) -> Failure {
     Failure::new(error).hint(hint)
 }
 
-/// The cluster does not answer, or not as it should.
+/// The cluster does not respond, or not correctly.
 pub(super) fn unreachable(error: RequestError, context: Option<&str>) -> Failure {
     let hint = match error.failure {
         Class::Unauthorized => "the server does not accept these credentials; log in again".into(),
@@ -53,7 +53,7 @@ pub(super) fn unreachable(error: RequestError, context: Option<&str>) -> Failure
     Failure::new(anyhow::anyhow!(error).context(said)).hint(hint)
 }
 
-/// The cluster as people know it: by its URL in the kubeconfig.
+/// The display name of the cluster: its URL in the kubeconfig.
 pub(super) fn cluster_name(context: Option<&str>) -> String {
     let server = || {
         let config = Kubeconfig::read().ok()?;
@@ -65,7 +65,7 @@ pub(super) fn cluster_name(context: Option<&str>) -> String {
     server().map_or_else(|| "the cluster".to_owned(), |url| format!("the cluster at {url}"))
 }
 
-/// The fix, by the texts of all causes.
+/// The hint for the messages of all causes.
 pub(super) fn hint_for(texts: &str) -> String {
     let known = [
         ("Expired", "a certificate has expired: renew it, and check the clock of this machine"),
@@ -93,7 +93,7 @@ pub(super) fn hint_for(texts: &str) -> String {
     )
 }
 
-/// An error with all its causes, in one line.
+/// An error with all its causes, on one line.
 pub(super) fn texts_of(error: &dyn Error) -> String {
     let mut text = error.to_string();
     for cause in std::iter::successors(error.source(), |&error| error.source()) {

@@ -1,9 +1,9 @@
-//! `kopf dev`: the operator of this project, built and started again after every change, while the
-//! cluster and everything in it stays.
+//! `kopf dev`: rebuilds and restarts the operator of this project after every change, while the
+//! cluster and its objects stay.
 //!
-//! The embedded API server lives in this process, the operator in its own: it is replaced as often
-//! as its sources change, and the world does not notice. This file has the arguments and the start;
-//! [`session`] has the loop.
+//! The embedded API server runs in this process, the operator in its own: the operator is restarted
+//! whenever its sources change, and the cluster is not affected. This file has the arguments and
+//! the start; [`session`] has the loop.
 
 mod installing;
 mod logline;
@@ -31,7 +31,7 @@ use installing::Installing;
 use screen::Screen;
 use session::Session;
 
-/// What can be typed after `kopf dev`.
+/// The arguments of `kopf dev`.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// Work with the cluster of this kubeconfig instead of an embedded one
@@ -73,15 +73,15 @@ pub(super) struct Arguments {
 /// The cluster that the operator works with.
 struct World {
     kubeconfig: PathBuf,
-    /// Held while the session lasts; none for a cluster elsewhere.
+    /// Held during the session; `None` for an external cluster.
     listening: Option<Listening>,
-    /// The embedded server, if it is one.
+    /// The embedded server, if there is one.
     server: Option<Server>,
-    /// A client for those who only look.
+    /// A client for read access.
     client: kube::Client,
 }
 
-/// Runs until it is asked to stop; tells the exit code.
+/// Runs until asked to stop; returns the exit code.
 pub(super) async fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let documents = load::read(&arguments.load).map_err(LoadError::explained)?;
     let project = Project::locate(&arguments.project).await?;
@@ -136,7 +136,7 @@ async fn embedded(
     Ok((world, client))
 }
 
-/// The cluster of a kubeconfig; with a client only if something is to be installed there.
+/// The cluster of a kubeconfig; with a client only if something will be installed there.
 async fn elsewhere(
     path: &std::path::Path,
     install: bool,
@@ -162,7 +162,7 @@ fn free_address() -> Result<SocketAddr, Failure> {
     Ok(socket.local_addr()?)
 }
 
-/// The web UI of the operator, whichever run of it is the newest.
+/// Serves the web UI of the operator's latest run.
 async fn serve_ui(world: &World, probes: SocketAddr, port: u16) -> Result<Serving, Failure> {
     let ui = Ui {
         operator: Operator::on(probes),

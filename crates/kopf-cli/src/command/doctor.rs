@@ -1,6 +1,7 @@
-//! `kopf doctor`: looks at everything that has to work, and says what does not, and what to do.
+//! `kopf doctor`: checks everything that has to work, reports problems and suggests fixes.
 //!
-//! The checks are in `tools`, `project` and `cluster`; each gives findings. This file shows them.
+//! The checks are in `tools`, `project` and `cluster`; each returns findings. This file prints
+//! them.
 
 mod cluster;
 mod project;
@@ -15,7 +16,7 @@ use serde_json::json;
 use super::output::Output;
 use crate::failure::{EXIT_FAILED, Failure};
 
-/// What can be typed after `kopf doctor`.
+/// The arguments of `kopf doctor`.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// The context of the kubeconfig
@@ -32,21 +33,21 @@ pub(super) struct Arguments {
 enum Verdict {
     /// It works.
     Ok,
-    /// It may be wanted, or not.
+    /// It may be intended, or not.
     Note,
     /// It does not work.
     Wrong,
 }
 
-/// What was found about one thing.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Finding {
-    /// What was looked at.
+    /// What was checked.
     subject: String,
     verdict: Verdict,
-    /// What was found.
+    /// The result.
     text: String,
-    /// What to do about it.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
 }
@@ -66,7 +67,7 @@ impl Finding {
     }
 }
 
-/// Looks at everything; the exit code says whether something is wrong.
+/// Runs all checks; the exit code says whether something is wrong.
 pub(super) async fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let mut findings = tools::check();
     findings.extend(project::check());
@@ -78,7 +79,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<u8, Failure> {
     Ok(if is_wrong { EXIT_FAILED } else { 0 })
 }
 
-/// The findings for people; readable without colours.
+/// The findings as text; readable without colours.
 fn table(findings: &[Finding]) -> String {
     let width = findings.iter().map(|finding| finding.subject.chars().count()).max().unwrap_or(0);
     let mut text = String::new();

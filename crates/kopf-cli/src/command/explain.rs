@@ -1,7 +1,7 @@
-//! `kopf explain KIND/NAME`: what an operator did to one object, and what it waits for.
+//! `kopf explain KIND/NAME`: what an operator did to one object, and what it is waiting for.
 //!
-//! Reads the object from the cluster, and asks the running operator if it can be reached. The
-//! persisted part is told by [`story`], the remembered part by [`memories`].
+//! Reads the object from the cluster, and asks the running operator if it is reachable. [`story`]
+//! explains the stored state, [`memories`] the operator's in-memory state.
 
 mod children;
 mod events;
@@ -21,7 +21,7 @@ use super::{connection, shards};
 use crate::failure::Failure;
 use crate::kubeconfig;
 
-/// What can be typed after `kopf explain`.
+/// The arguments of `kopf explain`.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// The object, such as `database/orders`; the kind may be a plural or a short name too
@@ -47,10 +47,10 @@ pub(super) struct Arguments {
     output: Output,
 }
 
-/// How the names end that an operator derives from its own name.
+/// The suffix of the annotation that an operator derives from its own name.
 const DERIVED_NOTE: &str = ".kopf.dev/last-handled-configuration";
 const DERIVED_FINALIZER: &str = ".kopf.dev/finalizer";
-/// Names at least this similar to what was typed are offered.
+/// The minimum similarity of names that are suggested.
 const SIMILAR: f64 = 0.75;
 
 /// Explains one object.
@@ -130,7 +130,7 @@ fn tell_machines(
     Ok(())
 }
 
-/// The names of the operator: those that were typed, or the derived ones that the object has.
+/// The annotation names of the operator: from the arguments, or derived ones that the object has.
 fn names(arguments: &Arguments, object: &Object) -> story::Names {
     let typed =
         story::Names { prefix: arguments.prefix.clone(), finalizer: arguments.finalizer.clone() };
@@ -163,7 +163,7 @@ fn tell(arguments: &Arguments, object: &Object) -> Result<story::Story, Failure>
     Ok(story)
 }
 
-/// The operator to ask: as told, or the one beside the cluster of the kubeconfig.
+/// The operator to ask: from the arguments, or the one recorded in the kubeconfig.
 pub(super) fn operator(
     url: Option<&str>,
     context: Option<&str>,
@@ -175,7 +175,7 @@ pub(super) fn operator(
         })?;
         return Ok(Some(operator));
     }
-    // A kubeconfig that cannot be read is told by the login.
+    // The login reports an unreadable kubeconfig.
     let Ok(config) = Kubeconfig::read() else { return Ok(None) };
     let url = kubeconfig::operator_url(&config, context);
     Ok(url.and_then(|url| Operator::at(&url).ok()))
@@ -189,7 +189,7 @@ fn parse(object: &str) -> Result<(&str, &str), Failure> {
     }
 }
 
-/// The resource that a person means; preferred versions and the core group first, as kubectl does.
+/// The resource with a name as typed; preferred versions and the core group first, as in kubectl.
 pub(super) async fn find(
     cluster: &Cluster,
     kind: &str,
@@ -220,7 +220,7 @@ pub(super) async fn find(
     })
 }
 
-/// The name that is most like the wanted one, if any is like it.
+/// The most similar name, if any is similar enough.
 fn similar(wanted: &str, resources: &[Resource]) -> Option<String> {
     resources
         .iter()

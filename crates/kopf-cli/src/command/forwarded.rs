@@ -1,5 +1,5 @@
-//! `kopf manifests`, `kopf plan`, `kopf describe`: builds the operator of the current project and runs
-//! the command of the same name, which only the operator itself can answer.
+//! `kopf manifests`, `kopf plan`, `kopf describe`: builds the operator of the current project and
+//! runs its command of the same name, which only the operator itself can execute.
 
 use clap::Args;
 use tokio::process::Command;
@@ -7,7 +7,7 @@ use tokio::process::Command;
 use super::project::{Project, ProjectArguments};
 use crate::failure::Failure;
 
-/// What can be typed after these commands.
+/// The arguments of these commands.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -22,7 +22,7 @@ pub(super) struct Arguments {
     options: Vec<String>,
 }
 
-/// Builds the operator and runs its command; tells its exit code.
+/// Builds the operator and runs its command; returns its exit code.
 pub(super) async fn run(name: &str, arguments: &Arguments) -> Result<u8, Failure> {
     let project = Project::locate(&arguments.project).await?;
     let executable = project.build_visibly().await?;

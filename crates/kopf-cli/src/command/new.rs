@@ -1,6 +1,7 @@
-//! `kopf new NAME`: an operator project that compiles, runs and tests at once.
+//! `kopf new NAME`: creates an operator project that compiles, runs and passes its tests right
+//! away.
 //!
-//! Writes into a folder that must not exist yet, and into a temporary sibling first, so that a
+//! Writes to a temporary sibling folder first and then renames it to the new folder, so that a
 //! failure leaves nothing half-written.
 
 mod origin;
@@ -13,7 +14,7 @@ use clap::Args;
 use crate::failure::Failure;
 use origin::Origin;
 
-/// What can be typed after `kopf new`.
+/// The arguments of `kopf new`.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// The folder to create; its last part becomes the project's name
@@ -79,7 +80,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// All that differs between two new projects.
+/// The names that differ between new projects.
 struct Names {
     project: String,
     kind: String,
@@ -119,7 +120,7 @@ impl Names {
             .replace("{{docker_build}}", &self.docker_build())
     }
 
-    /// What a Dockerfile says about a checkout that is outside of the project.
+    /// The note in the Dockerfile about a checkout outside of the project.
     fn docker_note(&self) -> String {
         let Some(_) = self.origin.checkout() else { return String::new() };
         format!(
@@ -140,7 +141,7 @@ impl Names {
     }
 }
 
-/// Where the project gets the `kopf` crate from.
+/// The source of the `kopf` crate for the project.
 fn origin(arguments: &Arguments) -> Result<Origin, Failure> {
     if let Some(url) = &arguments.git {
         return Ok(Origin::Repository { url: url.clone(), revision: arguments.rev.clone() });

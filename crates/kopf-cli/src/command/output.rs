@@ -1,4 +1,4 @@
-//! The forms in which commands tell what machines may read.
+//! The output formats of commands.
 
 use clap::ValueEnum;
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub(super) enum Output {
 }
 
 impl Output {
-    /// The text of a document; none if people are to read it.
+    /// The text of a document; `None` for the human-readable format.
     pub(super) fn text(self, document: &Value) -> Result<Option<String>, Failure> {
         Ok(match self {
             Self::Table => None,

@@ -1,7 +1,7 @@
-//! `kopf freeze` and `kopf resume`: pauses of operators by a record of a higher priority.
+//! `kopf freeze` and `kopf resume`: pause operators with a peering record of a higher priority.
 //!
-//! Writes what a peer would write to the peering objects, as Kopf's commands do; the operators see
-//! it, and pause until the record is removed or expires.
+//! Writes a peer's record to the peering objects, as Kopf's commands do. The operators see it and
+//! pause until the record is removed or expires.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::connection;
 use crate::failure::Failure;
 
-/// What can be typed after `kopf freeze`.
+/// The arguments of `kopf freeze`.
 #[derive(Args)]
 pub(super) struct FreezeArguments {
     /// The name of the peering object
@@ -44,7 +44,7 @@ pub(super) struct FreezeArguments {
     message: Option<String>,
 }
 
-/// What can be typed after `kopf resume`.
+/// The arguments of `kopf resume`.
 #[derive(Args)]
 pub(super) struct ResumeArguments {
     /// The name of the peering object
@@ -54,7 +54,7 @@ pub(super) struct ResumeArguments {
     place: Place,
 }
 
-/// Where the operators are, and who speaks to them.
+/// The operators to pause, and the identity of the record.
 #[derive(Args)]
 struct Place {
     /// The namespace of the operators, or those of a pattern such as `team-*,!team-x`; repeatable
@@ -106,7 +106,7 @@ impl Place {
         self.id.clone().unwrap_or_else(kopf_engine::person)
     }
 
-    /// Patches all peering objects, and tells which they are.
+    /// Patches all peering objects and returns their names.
     async fn write(&self, peering: &str, patch: &Value) -> Result<Vec<String>, Failure> {
         let context = self.context.as_deref();
         let cluster = connection::cluster(context);
@@ -122,7 +122,7 @@ impl Place {
                 let content = PatchContent::Merge(patch.to_string().into());
                 match cluster.patch(target, content, Urgency::Urgent).await {
                     Ok(_) => written.push(called(&target)),
-                    // In one of several places it may be absent, but not in all.
+                    // It may be absent in some of several places, but not in all.
                     Err(error) if error.failure == Class::NotFound => {}
                     Err(error) => return Err(refused(error, &target)),
                 }
@@ -134,7 +134,7 @@ impl Place {
         }
     }
 
-    /// The peering resources that the cluster has; of either group, as operators look for them.
+    /// The peering resources of the cluster, of either group, as operators look them up.
     async fn resources(&self, cluster: &Cluster) -> Result<Vec<Resource>, Failure> {
         let version = |group: &str| (group.to_owned(), peering::VERSION.to_owned());
         let versions = peering::GROUPS.map(version).into();
@@ -152,7 +152,7 @@ impl Place {
         Ok(found)
     }
 
-    /// The namespaces that are meant; none stands for the whole cluster.
+    /// The selected namespaces; `None` means the whole cluster.
     async fn namespaces(&self, cluster: &Cluster) -> Result<Vec<Option<String>>, Failure> {
         let patterns: Vec<NamespacePattern> =
             self.namespaces.iter().map(|text| NamespacePattern::new(text)).collect();

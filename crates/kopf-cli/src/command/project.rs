@@ -1,4 +1,4 @@
-//! The cargo project that a command works on: which program it builds, and from which sources.
+//! The cargo project of a command: its program and its sources.
 
 mod messages;
 
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 pub(super) use messages::Diagnostic;
 use messages::{Message, Messages};
 
-/// Which program of which project.
+/// Selects a program of a project.
 #[derive(Args)]
 #[command(next_help_heading = "Project")]
 pub(super) struct ProjectArguments {
@@ -30,33 +30,33 @@ pub(super) struct ProjectArguments {
     release: bool,
 }
 
-/// A project with an operator in it.
+/// A project with an operator.
 #[derive(Clone, Debug)]
 pub(super) struct Project {
     /// The package.
     pub(super) package: String,
     /// Its program.
     pub(super) bin: String,
-    /// The folders of the package and of everything that it has by path.
+    /// The folders of the package and of its path dependencies.
     pub(super) roots: Vec<PathBuf>,
     release: bool,
 }
 
-/// A program that was built.
+/// A built program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Built {
     /// The file.
     pub(super) executable: PathBuf,
-    /// Whether it is the same as before.
+    /// Whether it is unchanged.
     pub(super) is_fresh: bool,
 }
 
-/// Why there is no program.
+/// Why a build failed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum BuildError {
-    /// The compiler complains.
+    /// The compiler reported errors.
     Diagnostics(Vec<Diagnostic>),
-    /// Cargo complains, or cannot be run.
+    /// Cargo failed, or cannot be run.
     Cargo(String),
 }
 
@@ -104,7 +104,7 @@ impl Project {
         })
     }
 
-    /// Builds the program; tells after each crate how many were compiled so far.
+    /// Builds the program; reports the number of compiled crates after each crate.
     pub(super) async fn build(&self, progress: impl Fn(usize, &str)) -> Result<Built, BuildError> {
         let failed =
             |error: std::io::Error| BuildError::Cargo(format!("could not run cargo: {error}"));
@@ -125,7 +125,7 @@ impl Project {
         };
         let complaints = async {
             let mut text = String::new();
-            // What cannot be read cannot be shown.
+            // Unreadable output cannot be shown.
             let _ = stderr.read_to_string(&mut text).await;
             text
         };
@@ -134,7 +134,7 @@ impl Project {
         messages.conclude(status.success(), &text)
     }
 
-    /// Builds the program while cargo itself shows what it does.
+    /// Builds the program with cargo's own output.
     pub(super) async fn build_visibly(&self) -> Result<PathBuf, Failure> {
         let mut command = self.command();
         command.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped());

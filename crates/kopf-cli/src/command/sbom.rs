@@ -9,7 +9,7 @@ use tokio::process::Command;
 use super::project::cargo;
 use crate::failure::Failure;
 
-/// What can be typed after `kopf sbom`.
+/// The arguments of `kopf sbom`.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// The Cargo.toml of the operator
@@ -34,7 +34,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The document about what `cargo metadata` says: the root, and what it needs to run.
+/// The document for the output of `cargo metadata`: the root and its runtime dependencies.
 fn document(metadata: &Value) -> Value {
     let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let nodes = metadata["resolve"]["nodes"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -58,7 +58,7 @@ fn document(metadata: &Value) -> Value {
     })
 }
 
-/// The packages that the root reaches without tools for tests and builds.
+/// The packages that the root depends on, without build and test dependencies.
 fn used(nodes: &[Value], root: &Value) -> Vec<Value> {
     let mut used = vec![root.clone()];
     let mut next = 0;

@@ -1,7 +1,7 @@
-//! `kopf shards`: who has which share of the objects, of replicas that share them.
+//! `kopf shards`: which replica has which share of the objects.
 //!
-//! Reads the Leases of the replicas, which anybody with the right to list Leases can do; no replica
-//! is asked.
+//! Reads the Leases of the replicas, which needs only the right to list Leases; the replicas
+//! themselves are not asked.
 
 mod table;
 
@@ -18,10 +18,10 @@ use super::output::Output;
 use crate::failure::Failure;
 use table::Group;
 
-/// How many objects are asked for at once.
+/// How many objects are requested at a time.
 const PAGE: u32 = 500;
 
-/// What can be typed after `kopf shards`.
+/// The arguments of `kopf shards`.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// The name of the operator, or of `--leader-elect`; by default all that share objects
@@ -71,7 +71,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Which replica has an object, for every group that shares objects; nothing if there is none, or
+/// The replica that has an object, for every group that shares objects; empty if there is none, or
 /// if the Leases cannot be read.
 pub(super) async fn owners(cluster: &Cluster, object: &Object) -> String {
     let groups = groups(cluster, None).await.unwrap_or_default();

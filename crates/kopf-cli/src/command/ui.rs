@@ -1,7 +1,7 @@
 //! `kopf ui`: the web UI of a running operator, served on this machine.
 //!
-//! Asks the operator at its debug endpoint: on this machine, or in its Pod through a port that the
-//! API of the cluster forwards. The pages themselves are served by `kopf-ui`.
+//! Queries the operator at its debug endpoint: on this machine, or in its Pod through a port that
+//! the cluster's API forwards. `kopf-ui` serves the pages.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ use super::cluster::stop_requested;
 use super::{connection, explain};
 use crate::failure::Failure;
 
-/// What can be typed after `kopf ui`.
+/// The arguments of `kopf ui`.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// Where the running operator serves its probes; found through the kubeconfig by default
@@ -40,7 +40,7 @@ pub(super) struct Arguments {
     no_open: bool,
 }
 
-/// Serves until it is asked to stop.
+/// Serves until asked to stop.
 pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let context = arguments.context.as_deref();
     let cluster = connection::cluster(context);

@@ -1,4 +1,4 @@
-//! The text of failures is a user interface, so it is pinned to the letter.
+//! Snapshot tests of failure messages, since they are a user interface.
 
 use anyhow::anyhow;
 use expect_test::expect;

@@ -1,4 +1,4 @@
-//! Whoever has the kubeconfig finds the operator.
+//! Tests that the operator is found with the kubeconfig.
 
 use std::os::unix::fs::PermissionsExt as _;
 

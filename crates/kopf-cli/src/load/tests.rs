@@ -1,4 +1,4 @@
-//! Every document is read before any is sent, and what is wrong is named with its place.
+//! Tests that every document is read before any is sent, and that errors name their location.
 
 use expect_test::{Expect, expect};
 

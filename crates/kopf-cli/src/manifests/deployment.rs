@@ -1,4 +1,4 @@
-//! How the operator itself runs in a cluster: its Deployment, the Service of its webhooks, its image.
+//! The objects that run the operator in a cluster: its Deployment, its webhook Service, its image.
 
 use kopf_core::endpoint;
 use serde_json::{Value, json};
@@ -11,14 +11,14 @@ const PROBE_PORT: u16 = 8080;
 pub(super) const METRICS_PORT: u16 = 8443;
 /// The port of webhooks inside the container.
 const WEBHOOK_PORT: u16 = 9443;
-/// A user without rights, by number, so that the cluster can see that it is not root.
+/// A user without rights, by number, so that the cluster can verify that it is not root.
 const USER: u32 = 65532;
 
-/// The Deployment, and the Service that leads the cluster to the webhooks if there are any.
+/// The Deployment, and the Service for webhooks if there are any.
 pub(super) fn documents(options: &Options, has_webhooks: bool) -> Vec<Value> {
     let mut documents = vec![deployment(options, has_webhooks)];
     if has_webhooks {
-        // What the operator tells the cluster, so the two must agree.
+        // The operator registers this port in the cluster, so the two must match.
         let port = endpoint::SERVICE_PORT;
         documents.push(json!({
             "apiVersion": "v1",
@@ -41,7 +41,7 @@ pub(super) fn documents(options: &Options, has_webhooks: bool) -> Vec<Value> {
     documents
 }
 
-/// Replicas on other nodes, if there are any: one node that fails must not take all of them.
+/// Spreads replicas over nodes, so that the failure of one node does not affect all of them.
 fn affinity(options: &Options) -> Value {
     json!({"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{
         "weight": 100,
@@ -52,7 +52,7 @@ fn affinity(options: &Options) -> Value {
     }]}})
 }
 
-/// Who we are among the replicas, and where our Leases are.
+/// The identity of the replica and the namespace of its Leases.
 fn environment() -> Value {
     let name = json!({"fieldRef": {"fieldPath": "metadata.name"}});
     json!([{"name": "POD_NAME", "valueFrom": name}, own_namespace("POD_NAMESPACE")])
@@ -120,7 +120,7 @@ fn deployment(options: &Options, has_webhooks: bool) -> Value {
     if options.has_replicas() {
         let spec = &mut deployment["spec"];
         spec["replicas"] = json!(options.replicas.max(1));
-        // A new one stands by before an old one ends, and takes over when that one leaves.
+        // A new replica stands by before an old one ends, and takes over when it leaves.
         spec["strategy"] = json!({
             "type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1},
         });
@@ -160,7 +160,7 @@ fn arguments(options: &Options, has_webhooks: bool) -> Vec<String> {
     arguments
 }
 
-/// Builds a static program, and leaves only it in the image, as the Dockerfile of `kopf new` does.
+/// Builds a static program, which is the only file in the image, like the Dockerfile of `kopf new`.
 pub(super) fn dockerfile(program: &str) -> String {
     format!(
         "FROM rust:1-alpine AS build\n\

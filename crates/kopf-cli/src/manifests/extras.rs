@@ -1,7 +1,7 @@
-//! What many clusters want besides the operator itself: a way to its metrics, a limit of who may
-//! connect, and something that keeps one replica alive.
+//! Optional objects besides the operator itself: access to its metrics, a network policy, and a
+//! disruption budget.
 //!
-//! Pure. Rules and dashboards are made in `monitoring`.
+//! Pure. `monitoring` creates rules and dashboards.
 
 use kopf_core::Handler;
 use serde_json::{Value, json};
@@ -10,11 +10,11 @@ use super::deployment::METRICS_PORT as SECURE_PORT_NUMBER;
 use super::{File, Options, monitoring};
 use crate::manifests::Content;
 
-/// The number of the port of probes, and of metrics that everybody may read.
+/// The port of probes, and of unprotected metrics.
 const PROBE_PORT_NUMBER: u16 = 8080;
-/// Where Prometheus has its token.
+/// The file with the token of Prometheus.
 const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
-/// The number of the port of webhooks.
+/// The port of webhooks.
 const WEBHOOK_PORT_NUMBER: u16 = 9443;
 
 /// The files besides those of the operator itself; each is applied only where its kinds exist.
@@ -35,7 +35,7 @@ pub(super) fn labels(options: &Options) -> Value {
     json!({"app.kubernetes.io/name": options.name})
 }
 
-/// The port of metrics, by its name in the Deployment and its number.
+/// The port of metrics: its name in the Deployment and its number.
 fn metrics_port(options: &Options) -> (&'static str, u16) {
     match options.secure_metrics {
         true => ("metrics", SECURE_PORT_NUMBER),
@@ -43,7 +43,7 @@ fn metrics_port(options: &Options) -> (&'static str, u16) {
     }
 }
 
-/// The Service that Prometheus finds the metrics by; its name becomes the job.
+/// The Service through which Prometheus finds the metrics; its name becomes the job.
 #[must_use]
 pub fn metrics_service(options: &Options) -> Value {
     let (name, number) = metrics_port(options);
@@ -58,7 +58,7 @@ pub fn metrics_service(options: &Options) -> Value {
     })
 }
 
-/// Tells the Prometheus operator to scrape that Service, with the operator's name as the job.
+/// Makes the Prometheus operator scrape that Service, with the operator's name as the job.
 #[must_use]
 pub fn service_monitor(options: &Options) -> Value {
     let mut endpoint = json!({"port": "metrics", "path": "/metrics", "interval": "30s"});
@@ -80,7 +80,7 @@ pub fn service_monitor(options: &Options) -> Value {
     })
 }
 
-/// Lets only probes, Prometheus and the API server in; the operator may connect anywhere.
+/// Allows incoming connections only to the ports of probes, metrics and webhooks.
 #[must_use]
 pub fn network_policy(options: &Options, has_webhooks: bool) -> Value {
     let mut ports = vec![json!({"protocol": "TCP", "port": PROBE_PORT_NUMBER})];
@@ -103,7 +103,7 @@ pub fn network_policy(options: &Options, has_webhooks: bool) -> Value {
     })
 }
 
-/// Keeps one replica while nodes are drained; useful with more than one only.
+/// Keeps one replica while nodes are drained; only useful with more than one.
 #[must_use]
 pub fn disruption_budget(options: &Options) -> Value {
     json!({
@@ -114,7 +114,7 @@ pub fn disruption_budget(options: &Options) -> Value {
     })
 }
 
-/// The dashboard where Grafana's side-car looks for dashboards.
+/// The dashboard as a ConfigMap that Grafana's sidecar finds.
 #[must_use]
 pub fn dashboard_map(handlers: &[Handler], options: &Options) -> Value {
     let dashboard = monitoring::dashboard(handlers, options);

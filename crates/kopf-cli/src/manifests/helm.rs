@@ -1,7 +1,7 @@
-//! A Helm chart of an operator: the same documents as for kubectl, with values in their places.
+//! A Helm chart of an operator: the same documents as for kubectl, with template values.
 //!
-//! Pure. Documents are made by the same functions, with words that occur nowhere else in place of
-//! names; then these words are replaced by what Helm fills in.
+//! Pure. The documents are created by the same functions, with unique placeholders instead of
+//! names. The placeholders are then replaced by Helm expressions.
 
 mod texts;
 
@@ -12,7 +12,7 @@ use super::{
     Options, deployment, extras, monitoring, pointed_definitions, rbac, rights_of, to_yaml,
 };
 
-/// What stands for something that Helm fills in.
+/// The placeholders for Helm expressions.
 const NAME: &str = "kopf-word-title";
 const NAMESPACE: &str = "kopf-word-namespace";
 const WATCHED: &str = "kopf-word-watched";
@@ -30,7 +30,7 @@ pub struct ChartFile {
 /// The files of the chart.
 ///
 /// # Errors
-/// Fails only if a value cannot be written as YAML, which JSON trees always can.
+/// Fails only if a value cannot be written as YAML, which never happens for JSON trees.
 pub fn files(
     handlers: &[Handler],
     settings: &Settings,
@@ -70,7 +70,7 @@ pub fn files(
     Ok(files)
 }
 
-/// The same operator with words in place of what Helm fills in.
+/// The same operator with placeholders.
 fn worded(options: &Options) -> Options {
     Options {
         name: NAME.to_owned(),
@@ -90,10 +90,10 @@ struct Chart<'a> {
 }
 
 impl Chart<'_> {
-    /// Documents with Helm's expressions in place of words; braces of their own stay as they are.
+    /// Documents with Helm expressions instead of placeholders; other braces are escaped.
     fn yaml(&self, documents: &[Value]) -> Result<String, serde_norway::Error> {
         let text = to_yaml(documents)?;
-        // What is in braces already, such as in alerts, is not for Helm.
+        // Existing braces, such as those in alerts, are not for Helm.
         let text = text.replace("{{", "\u{1}").replace("}}", "\u{2}");
         let text = text.replace('\u{1}', "{{ \"{{\" }}").replace('\u{2}', "{{ \"}}\" }}");
         Ok(self.filled(&text))
@@ -115,7 +115,7 @@ impl Chart<'_> {
         Ok(format!("{{{{- if .Values.crds.install }}}}\n{text}{{{{- end }}}}\n"))
     }
 
-    /// Rights for the whole cluster, or in each of the namespaces that are named in the values.
+    /// Rights for the whole cluster, or in each of the namespaces in the values.
     fn rights(
         &self,
         handlers: &[Handler],
@@ -129,7 +129,7 @@ impl Chart<'_> {
         let narrow = Options { serves: Some(vec![WATCHED.to_owned()]), ..options.clone() };
         let narrow = rbac::documents(&rights_of(handlers, settings, &narrow), &narrow);
         let narrow = narrow.into_iter().filter(|it| !is_account(&it));
-        // The others are cluster-wide, or where the operator itself lives.
+        // The others are cluster-wide, or in the operator's own namespace.
         let is_inside = |document: &Value| document["metadata"]["namespace"] == WATCHED;
         let (inside, once): (Vec<_>, Vec<_>) = narrow.partition(is_inside);
         let account = self.yaml(&account)?;
@@ -151,7 +151,7 @@ impl Chart<'_> {
         has_webhooks: bool,
     ) -> Result<String, serde_norway::Error> {
         let mut documents = deployment::documents(options, has_webhooks);
-        // The chart has it as an option of its own.
+        // The chart has a separate option for it.
         documents.retain(|document| document["kind"] != "PodDisruptionBudget");
         let spec = &mut documents[0]["spec"];
         spec["replicas"] = json!(texts::REPLICAS.0);
@@ -183,7 +183,7 @@ impl Chart<'_> {
     }
 }
 
-/// Puts a value of the chart in place of the line with a word, at the same indentation.
+/// Replaces the line of a placeholder with a value of the chart, at the same indentation.
 fn with_value(text: &str, word: &str, value: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {

@@ -1,7 +1,7 @@
-//! Writes generated files into a folder, and keeps what somebody has changed there.
+//! Writes generated files to a folder without overwriting files that users have changed.
 //!
-//! A list in the folder says what was generated. A file that is not as it was generated has been
-//! changed by somebody: it stays, and the new text is written beside it.
+//! A list in the folder records the generated files. A file that differs from its record was
+//! changed by a user: it is kept, and the new text is written next to it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,24 +9,24 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-/// The list of what was generated: a digest and a name per line.
+/// The list of generated files: a digest and a name per line.
 const LIST: &str = ".kopf-generated";
-/// What is appended to the name of a file that is not overwritten.
+/// The extension for a file that is not overwritten.
 const BESIDE: &str = "new";
 
-/// What has happened to the files.
+/// The result of writing files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Files that somebody has changed; the generated text is in `NAME.new`.
+    /// Files that users have changed; the generated text is in `NAME.new`.
     pub kept: Vec<String>,
 }
 
-/// Writes the files, by their names in the folder; overwrites changed ones only if it is forced to.
+/// Writes the files, by their names in the folder; overwrites changed ones only if forced.
 ///
-/// All texts are written beside their places first, so that a full disk leaves the former ones whole.
+/// All texts are written to temporary files first, so that a full disk leaves the old files intact.
 ///
 /// # Errors
-/// Fails when the folder cannot be written.
+/// Fails if the folder cannot be written.
 pub fn write(folder: &Path, files: &[(String, String)], is_forced: bool) -> io::Result<Written> {
     std::fs::create_dir_all(folder)?;
     let list = std::fs::read_to_string(folder.join(LIST)).unwrap_or_default();
@@ -52,7 +52,7 @@ pub fn write(folder: &Path, files: &[(String, String)], is_forced: bool) -> io::
     });
     if let Err(error) = staged {
         for (_, staging, _) in &places {
-            // The first error is the one to report; a leftover is only untidy.
+            // The first error is the one to report; a leftover file does no harm.
             let _ = std::fs::remove_file(staging);
         }
         return Err(error);
@@ -63,7 +63,8 @@ pub fn write(folder: &Path, files: &[(String, String)], is_forced: bool) -> io::
     Ok(written)
 }
 
-/// Whether somebody has changed a file since it was generated, so that it would lose something.
+/// Whether a user has changed a file since it was generated, so that overwriting would lose
+/// changes.
 fn is_changed(path: &Path, generated: Option<&&str>, text: &str) -> bool {
     let Ok(present) = std::fs::read_to_string(path) else { return false };
     present != text && generated.is_none_or(|generated| **generated != digest(&present))

@@ -1,7 +1,7 @@
-//! What watches the operator: alert rules for Prometheus and a dashboard for Grafana.
+//! Monitoring of the operator: alert rules for Prometheus and a dashboard for Grafana.
 //!
-//! Pure, and derived from the handlers: each has its own rules and panels. Which metrics exist is
-//! decided in the engine; a test compares the queries with what a running operator exports.
+//! Pure, and derived from the handlers: each has its own rules and panels. The engine defines the
+//! metrics; a test compares the queries with what a running operator exports.
 
 use kopf_core::Handler;
 use kopf_core::handler::Family;
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::{Options, extras};
 
-/// Seconds without an answer on a watch; longer than the engine's own limit.
+/// How long a watch may be silent, in seconds; longer than the engine's own limit.
 const SILENCE_SECONDS: u32 = 150;
-/// Seconds that an object may wait for its handlers.
+/// How long an object may wait for its handlers, in seconds.
 const WAIT_SECONDS: u32 = 60;
 /// The width of the dashboard.
 const COLUMNS: usize = 24;
@@ -30,7 +30,7 @@ pub fn rules(handlers: &[Handler], options: &Options) -> Value {
     })
 }
 
-/// The dashboard, as Grafana imports it.
+/// The dashboard, in Grafana's import format.
 #[must_use]
 pub fn dashboard(handlers: &[Handler], options: &Options) -> Value {
     let name = &options.name;
@@ -86,7 +86,7 @@ fn collect(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Handlers that the engine measures: those of objects.
+/// The handlers that the engine measures: those of objects.
 fn measured(handlers: &[Handler]) -> impl Iterator<Item = &Handler> {
     let is_measured = |handler: &&Handler| {
         !matches!(handler.kind.family(), Family::Activities | Family::Conversion | Family::Indexing)

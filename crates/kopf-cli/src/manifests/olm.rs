@@ -1,7 +1,7 @@
 //! A bundle for the Operator Lifecycle Manager: the same rights, definitions and Deployment, in its
 //! own format.
 //!
-//! Pure. The bundle is installed by a catalogue, into a namespace that is not known here.
+//! Pure. A catalogue installs the bundle in a namespace that is not known here.
 
 use kopf_core::{Handler, Settings};
 use serde_json::{Value, json};
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use super::helm::ChartFile;
 use super::{Options, definitions, deployment, rights_of, to_yaml};
 
-/// The version of the bundle, until its author chooses one.
+/// The default version of the bundle, until its author chooses one.
 const VERSION: &str = "0.1.0";
-/// The variable of the container with the namespace that the catalogue chooses.
+/// The environment variable with the namespace that the catalogue chooses.
 const NAMESPACE: &str = "POD_NAMESPACE";
 /// The channel of the bundle.
 const CHANNEL: &str = "candidate";
 
-/// The icon until the author chooses one, as SVG in Base64: catalogues refuse bundles without one.
+/// The default icon, as SVG in Base64: catalogues reject bundles without an icon.
 const ICON: &str = "\
     PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciIHZpZXdCb3g9IjAgMCAzMiAzMiI+PHJlY3Qgd2\
     lkdGg9IjMyIiBoZWlnaHQ9IjMyIiByeD0iNyIgZmlsbD0iIzRmNDZlNSIvPjxwYXRoIGQ9Ik0xMCA4djE2TTEwIDE3\
@@ -26,7 +26,7 @@ const ICON: &str = "\
 /// The files of the bundle.
 ///
 /// # Errors
-/// Fails only if a value cannot be written as YAML, which JSON trees always can.
+/// Fails only if a value cannot be written as YAML, which never happens for JSON trees.
 pub fn files(
     handlers: &[Handler],
     settings: &Settings,
@@ -41,7 +41,7 @@ pub fn files(
         file("bundle.Dockerfile", dockerfile(name)),
     ];
     for mut service in deployments(handlers, options).into_iter().skip(1) {
-        // It is created where the operator is.
+        // It is created in the operator's namespace.
         if service["kind"] == "Service"
             && let Some(metadata) = service["metadata"].as_object_mut()
         {
@@ -95,7 +95,7 @@ fn scorecard() -> Value {
     })
 }
 
-/// The ClusterServiceVersion: what the operator owns, may do, and how it is deployed.
+/// The ClusterServiceVersion: owned definitions, rights, and deployment.
 fn service_version(handlers: &[Handler], settings: &Settings, options: &Options) -> Value {
     let name = &options.name;
     let everywhere = Options { serves: None, ..options.clone() };
@@ -148,7 +148,7 @@ fn service_version(handlers: &[Handler], settings: &Settings, options: &Options)
     })
 }
 
-/// An object of each kind, with what the schema requires.
+/// An object of each kind, with the fields that the schema requires.
 fn examples(handlers: &[Handler]) -> String {
     let example = |definition: &Value| {
         let spec = &definition["spec"];
@@ -173,7 +173,7 @@ fn examples(handlers: &[Handler]) -> String {
     json!(examples).to_string()
 }
 
-/// The smallest value of a schema.
+/// The minimal value of a schema.
 fn required(schema: &Value) -> Value {
     if let Some(value) = schema.get("default").or_else(|| schema["enum"].get(0)) {
         return value.clone();
@@ -219,7 +219,7 @@ fn rules(handlers: &[Handler], settings: &Settings, options: &Options, kind: &st
     roles.flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default()).collect()
 }
 
-/// The Deployment and what belongs to it, in the namespace that the catalogue chooses.
+/// The Deployment and related objects, in the namespace that the catalogue chooses.
 fn deployments(handlers: &[Handler], options: &Options) -> Vec<Value> {
     let has_webhooks = handlers.iter().any(|it| it.kind.family().is_asked());
     let options = Options { serves: None, namespace: format!("$({NAMESPACE})"), ..options.clone() };

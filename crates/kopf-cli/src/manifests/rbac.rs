@@ -1,6 +1,6 @@
 //! The rights of an operator as documents: a service account, roles and bindings.
 //!
-//! Pure. Which rights these are is decided in `kopf_core::rights`.
+//! Pure. `kopf_core::rights` decides which rights are needed.
 
 use kopf_core::rights::{Right, Scope};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub fn documents(rights: &[Right], options: &Options) -> Vec<Value> {
     documents
 }
 
-/// What reviewing the readers of metrics takes.
+/// The rules for reviewing the clients of metrics.
 fn review_rules() -> [Value; 2] {
     let rule = |group: &str, resource: &str| {
         json!({
@@ -47,7 +47,7 @@ fn review_rules() -> [Value; 2] {
     [rule("authentication", "tokenreviews"), rule("authorization", "subjectaccessreviews")]
 }
 
-/// The right to review the readers of metrics, and a role to bind to them, such as Prometheus.
+/// The right to review the clients of metrics, and a role for these clients, such as Prometheus.
 fn metrics(options: &Options) -> Vec<Value> {
     let name = cluster_wide(options);
     let reader = json!({
@@ -61,14 +61,14 @@ fn metrics(options: &Options) -> Vec<Value> {
     documents
 }
 
-/// Whether a right is needed to point the cluster to webhooks.
+/// Whether a right is needed to register webhooks.
 fn is_for_webhooks(right: &Right) -> bool {
     let is_patched = right.verbs.iter().any(|verb| verb == "patch");
     right.group == "admissionregistration.k8s.io"
         || (right.resource == "customresourcedefinitions" && is_patched)
 }
 
-/// The right to keep Leases, and the certificate of webhooks, where the operator itself lives.
+/// The right to write Leases, and the webhook certificate, in the operator's own namespace.
 fn leases(options: &Options, has_webhooks: bool) -> Vec<Value> {
     let verbs = ["create", "get", "list", "watch", "patch", "delete"];
     let verbs = if options.shards { &verbs[..] } else { &verbs[..5] };
@@ -89,7 +89,7 @@ fn leases(options: &Options, has_webhooks: bool) -> Vec<Value> {
     role(Some(&options.namespace), name, rules, options)
 }
 
-/// A role and its binding; cluster-wide without a namespace; nothing when there are no rights.
+/// A role and its binding; cluster-wide without a namespace; empty if there are no rights.
 fn grant<'a>(
     namespace: Option<&str>,
     options: &Options,
@@ -140,7 +140,7 @@ fn role(namespace: Option<&str>, name: String, rules: Vec<Value>, options: &Opti
     ]
 }
 
-/// The name of what has no namespace: the same operator may be installed in several ones.
+/// The name of cluster-scoped objects: the same operator may be installed in several namespaces.
 fn cluster_wide(Options { name, namespace, .. }: &Options) -> String {
     if namespace == "default" { name.clone() } else { format!("{namespace}:{name}") }
 }

@@ -1,4 +1,4 @@
-//! Every document is one that Kubernetes knows, and every file is named by the kustomization.
+//! Tests that every document is valid in Kubernetes, and that the kustomization lists every file.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `kopf dev` from its start to its end, with a cargo and an operator that do what the test wants.
+//! `kopf dev` from start to end, with a fake cargo and a fake operator that the test controls.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -13,10 +13,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::screen::{command, without_ports};
 
-/// How long each step may take on a machine that is busy.
+/// The timeout of each step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Builds at once, unless the source says that it is broken.
+/// Builds at once, unless the source is marked as broken.
 const CARGO: &str = r#"#!/bin/bash
 if [ "$1" = metadata ]; then
   echo '{"packages": [{"name": "hello", "manifest_path": "FOLDER/Cargo.toml", "source": null,
@@ -29,7 +29,7 @@ else
 fi
 "#;
 
-/// Tells that it has started; what happens to its probes is up to the test.
+/// Prints that it has started; the test answers its probes.
 const OPERATOR: &str = r#"#!/bin/bash
 if [ "$1" = describe ]; then
   echo '{"handlers": [{"kind": "create", "resource": {"group": "kopf.dev", "version": "v1", "plural": "greetings"}}]}'
@@ -76,7 +76,7 @@ impl Session {
         session
     }
 
-    /// Reads on until a line has the text.
+    /// Reads until a line contains the text.
     #[track_caller]
     fn wait_for(&mut self, text: &str) {
         while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
@@ -89,7 +89,7 @@ impl Session {
         panic!("`{text}` was not said, but:\n{}", self.seen.join("\n"));
     }
 
-    /// Saves the source as editors do: beside it, then in its place.
+    /// Saves the source as editors do: to a temporary file that is then renamed.
     fn save(&self, text: &str) {
         let source = self.folder.path().join("src");
         std::fs::write(source.join(".main.rs"), text).expect("a file");
@@ -101,7 +101,7 @@ impl Session {
         kill_process(id, Signal::INT).expect("it is still there");
     }
 
-    /// Waits for the end; everything that was said must be as expected.
+    /// Waits for the end; the whole output must match.
     fn end(mut self, expected: Expect) -> ExitStatus {
         let status = self.child.wait().expect("it can be waited for");
         self.seen.extend(self.lines.iter());
@@ -120,13 +120,13 @@ fn program(folder: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// Answers in place of the operator: it is ready while it says that it has started.
+/// Answers in place of the operator: ready once it has printed that it has started.
 fn answer_probes(folder: &Path) {
     let started = folder.join("started");
     let arguments = loop {
         match std::fs::read_to_string(&started) {
             Ok(text) => break text,
-            // The test ends when its folder does.
+            // The test ends when its folder is removed.
             Err(_) if !folder.exists() => return,
             Err(_) => std::thread::sleep(Duration::from_millis(5)),
         }
@@ -140,7 +140,7 @@ fn answer_probes(folder: &Path) {
         let body = r#"{"sequence":0,"objects":[]}"#;
         let length = body.len();
         let answer = format!("HTTP/1.1 {code}\r\ncontent-length: {length}\r\n\r\n{body}");
-        // Whoever asks may hang up at any moment.
+        // The client may disconnect at any moment.
         let _ = stream.read(&mut request).and_then(|_| stream.write_all(answer.as_bytes()));
     }
 }

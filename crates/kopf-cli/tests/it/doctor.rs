@@ -1,4 +1,4 @@
-//! `kopf doctor` finds what is wrong with a cluster, and says so by its exit code.
+//! `kopf doctor` finds problems of a cluster, and sets its exit code accordingly.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Everything that goes wrong is one screen: what, why, what to do; and never the exit code 0.
+//! Every error is one screen: what, why, what to do; and never the exit code 0.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn check_with(folder: &Path, path: &Path, arguments: &[&str], expected: Expect) 
     expected.assert_eq(&screen(&output, folder));
 }
 
-/// The same while a server in this process answers.
+/// The same, while a server in this process responds.
 async fn check_served(folder: &Path, path: &Path, arguments: &[&str], expected: Expect) {
     let mut command = command(folder);
     command.env("KUBECONFIG", path).args(arguments);
@@ -92,7 +92,7 @@ fn wrong_words_are_corrected() {
 }
 
 #[test]
-fn a_missing_kubeconfig_is_told() {
+fn a_missing_kubeconfig_is_reported() {
     let folder = tempfile::tempdir().expect("the test can set this up");
     check(
         folder.path(),
@@ -131,9 +131,9 @@ fn a_missing_kubeconfig_is_told() {
 }
 
 #[test]
-fn a_server_that_is_gone_is_told() {
+fn a_server_that_is_gone_is_reported() {
     let folder = tempfile::tempdir().expect("the test can set this up");
-    // Bound and closed at once: a port where nobody listens.
+    // Bound and closed at once: a port where nothing listens.
     let address = TcpListener::bind("127.0.0.1:0")
         .expect("the test can set this up")
         .local_addr()
@@ -155,7 +155,7 @@ fn a_server_that_is_gone_is_told() {
     );
 }
 
-/// The same with `MOMENT` instead of seconds since 1970 and since the end of the certificate.
+/// Replaces the seconds since 1970 and since the certificate's expiry with `MOMENT`.
 fn without_moments(text: &str) -> String {
     let is_digit = |character: char| character.is_ascii_digit();
     let words = text.split_inclusive(' ').map(|word| {
@@ -167,7 +167,7 @@ fn without_moments(text: &str) -> String {
 }
 
 #[test]
-fn an_expired_certificate_is_told() {
+fn an_expired_certificate_is_reported() {
     let folder = tempfile::tempdir().expect("the test can set this up");
     let authority = Authority::new();
     let server = format!("https://{}", authority.serve_until(2020));
@@ -189,7 +189,7 @@ fn an_expired_certificate_is_told() {
 }
 
 #[test]
-fn a_foreign_certificate_authority_is_told() {
+fn a_foreign_certificate_authority_is_reported() {
     let folder = tempfile::tempdir().expect("the test can set this up");
     let server = format!("https://{}", Authority::new().serve_until(2099));
     let path = kubeconfig(folder.path(), &server, Some(&Authority::new().pem), "x");
@@ -243,7 +243,7 @@ async fn forbidden_verbs_are_named() {
 }
 
 #[tokio::test]
-async fn unknown_kinds_and_objects_are_told() {
+async fn unknown_kinds_and_objects_are_reported() {
     let folder = tempfile::tempdir().expect("the test can set this up");
     let listening = Server::new()
         .listen("127.0.0.1:0".parse().expect("the test can set this up"))
@@ -287,7 +287,7 @@ async fn unknown_kinds_and_objects_are_told() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_told() {
+fn a_port_that_is_taken_is_reported() {
     let folder = tempfile::tempdir().expect("the test can set this up");
     let other = TcpListener::bind("127.0.0.1:0").expect("the test can set this up");
     let port = other.local_addr().expect("the test can set this up").port().to_string();

@@ -1,4 +1,4 @@
-//! `kopf explain` against a real object, without an operator and with one that does not answer.
+//! `kopf explain` with a real object, without an operator and with one that does not respond.
 
 use expect_test::expect;
 use serde_json::json;

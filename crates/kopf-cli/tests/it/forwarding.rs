@@ -1,7 +1,8 @@
 //! `kopf ui --pod`: the debug endpoint of an operator in a Pod, through a port that the API forwards.
 //!
-//! The embedded server forwards no ports. A small server stands in for the API, with the frames that
-//! Kubernetes sends: the first byte is the channel, and the first frame of a channel is the port.
+//! The embedded server does not forward ports. A small server replaces the API, with the frames
+//! that Kubernetes sends: the first byte is the channel, and the first frame of a channel is the
+//! port.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -17,14 +18,14 @@ use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 use crate::screen;
 use crate::situations::Scene;
 
-/// How long the command may take to print its address.
+/// The timeout for the command to print its address.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The port that the command asks for.
+/// The port that the command requests.
 const POD_PORT: u16 = 8080;
 const DATA: u8 = 0;
 const ERRORS: u8 = 1;
 
-/// An API that forwards `POD_PORT` of the Pod `ops/hello` to an address, and knows nothing else.
+/// An API that forwards `POD_PORT` of the Pod `ops/hello` to an address, and supports nothing else.
 async fn forwarding_api(target: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
@@ -45,7 +46,7 @@ async fn forward(stream: TcpStream, target: SocketAddr) {
         response.headers_mut().insert("sec-websocket-protocol", protocol);
         Ok(response)
     };
-    // Other requests, such as those for objects, get no answer here.
+    // Other requests, such as those for objects, get no response here.
     let Ok(socket) = tokio_tungstenite::accept_hdr_async(stream, check).await else { return };
     let (mut frames_out, mut frames_in) = socket.split();
     let [low, high] = POD_PORT.to_le_bytes();
@@ -76,7 +77,7 @@ async fn forward(stream: TcpStream, target: SocketAddr) {
     tokio::join!(there, back);
 }
 
-/// The answer of the web UI to a question of its pages.
+/// The response of the web UI to a request of its pages.
 async fn ask(url: &str, path: &str) -> Value {
     let (origin, token) = url.split_once("/#token=").expect("a token");
     let host = origin.trim_start_matches("http://");

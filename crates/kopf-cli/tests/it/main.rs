@@ -1,4 +1,4 @@
-//! The `kopf` command as people meet it: its screens, its errors, its exit codes.
+//! Tests of the `kopf` command: its screens, its errors, its exit codes.
 
 mod developing;
 mod doctor;

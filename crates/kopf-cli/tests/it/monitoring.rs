@@ -1,4 +1,4 @@
-//! Every query of the generated alerts and dashboard is about metrics and labels that a running
+//! Every query of the generated alerts and dashboard uses only metrics and labels that a running
 //! operator exports.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,9 +15,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::screen::Terminal;
 
-/// How long the operator may take to call its handlers.
+/// The timeout for the operator to call its handlers.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What a query may say besides metrics and labels.
+/// Words in queries other than metrics and labels.
 const WORDS: [&str; 9] =
     ["absent", "by", "histogram_quantile", "increase", "job", "max", "min", "rate", "sum"];
 
@@ -49,7 +49,7 @@ async fn metrics(endpoint: &ProbesEndpoint) -> String {
     answer
 }
 
-/// The exported names, each with its labels.
+/// The exported metrics, each with its labels.
 fn exported(text: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in text.lines().filter(|line| line.starts_with("kopf_")) {

@@ -1,5 +1,5 @@
-//! `kopf new`: what it creates, and what it refuses. That the project works is checked by
-//! `cargo xtask newcomer`, which compiles it.
+//! `kopf new`: what it creates and what it rejects. `cargo xtask newcomer` compiles the project and
+//! checks that it works.
 
 use expect_test::expect;
 

@@ -1,4 +1,4 @@
-//! `kopf freeze` and `kopf resume` against a server, as operators see it on the peering objects.
+//! `kopf freeze` and `kopf resume` with a server: the effect on the peering objects.
 
 use expect_test::{Expect, expect};
 use kopf_core::definition;
@@ -13,7 +13,7 @@ fn in_namespace(namespace: &str) -> String {
     format!("/apis/kopf.dev/v1/namespaces/{namespace}/kopfpeerings")
 }
 
-/// Both resources, an object in the cluster, and one in each of these namespaces.
+/// Both resources, a cluster-scoped object, and one in each of these namespaces.
 async fn with_peerings(namespaces: &[&str]) -> Terminal {
     let terminal = Terminal::new().await;
     for (plural, kind, scope) in [
@@ -24,7 +24,7 @@ async fn with_peerings(namespaces: &[&str]) -> Terminal {
         let mut definition = definition::implied(&peerings).expect("a definition");
         definition["spec"]["scope"] = scope.into();
         definition["spec"]["names"] = json!({"plural": plural, "kind": kind});
-        // As Kopf ships them: the status is no subresource.
+        // As in Kopf's definitions, the status is not a subresource.
         definition["spec"]["versions"][0]["subresources"] = Value::Null;
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         terminal.create(definitions, &definition).await;
@@ -89,7 +89,7 @@ async fn operators_of_some_namespaces_are_paused_alone() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_paused_is_told() {
+async fn what_cannot_be_paused_is_reported() {
     let terminal = with_peerings(&["team-a"]).await;
     let expected = expect![[r#"
         error: there is no ClusterKopfPeering typo

@@ -1,4 +1,4 @@
-//! Runs the command and shows what a person would see, without what differs from run to run.
+//! Runs the command and returns its output, without parts that differ between runs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use kopf_apiserver::{Listening, Server};
 use serde_json::Value;
 
-/// A server, and a person at a terminal with its kubeconfig.
+/// A server, and a terminal with its kubeconfig.
 pub(crate) struct Terminal {
     pub(crate) client: kube::Client,
     folder: tempfile::TempDir,
@@ -26,7 +26,7 @@ impl Terminal {
         Self { client, folder, kubeconfig, _listening: listening }
     }
 
-    /// The screen after a command.
+    /// The output of a command.
     pub(crate) async fn run(&self, arguments: &[&str]) -> String {
         let mut command = command(self.folder.path());
         command.env("KUBECONFIG", &self.kubeconfig).args(arguments);
@@ -50,32 +50,32 @@ impl Terminal {
     }
 }
 
-/// The command in a folder of its own, with nothing of the developer's environment.
+/// The command in its own folder, without the developer's environment.
 pub(crate) fn command(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kopf"));
     let kept = ["PATH", "CARGO", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"];
     let kept = kept.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
     command.env_clear();
     if let Some(home) = std::env::home_dir() {
-        // Where rustup looks unless told otherwise; the developer's home is hidden below.
+        // The default folders of rustup; the developer's home is hidden below.
         command.env("RUSTUP_HOME", home.join(".rustup")).env("CARGO_HOME", home.join(".cargo"));
     }
     command.envs(kept).env("HOME", folder).current_dir(folder);
     command
 }
 
-/// Everything that was printed, and the exit code.
+/// The complete output and the exit code.
 pub(crate) fn screen(output: &Output, folder: &Path) -> String {
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&output.stderr));
     let code = output.status.code().map_or_else(|| "none".to_owned(), |code| code.to_string());
-    // Temporary folders have other names every time; on some systems behind a link.
+    // The names of temporary folders vary, and may be behind a symbolic link.
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let text = text.replace(&folder.display().to_string(), "FOLDER");
     format!("{}(exit code {code})\n", without_ports(&text))
 }
 
-/// The same with `PORT` instead of port numbers on loopback, and `TOKEN` instead of tokens.
+/// Replaces port numbers on loopback with `PORT`, and tokens with `TOKEN`.
 pub(crate) fn without_ports(text: &str) -> String {
     let mut parts = text.split("#token=");
     let mut text = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! All help screens, to the letter.
+//! Snapshot tests of all help screens.
 
 use std::io::{BufRead as _, BufReader};
 

@@ -1,5 +1,5 @@
-//! `kopf explain` of a real operator's objects: what is told from the cluster alone, and what is
-//! told beside it by the operator while it runs.
+//! `kopf explain` with a real operator's objects: the output from the cluster alone, and with the
+//! running operator.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::screen::Terminal;
 
-/// How long an operator may take to come to a situation.
+/// The timeout for an operator to reach a state.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
@@ -84,7 +84,7 @@ impl Scene {
         self.terminal.client.request::<Value>(request).await.expect("it is deleted");
     }
 
-    /// Waits until the stored object shows it.
+    /// Waits until the stored object fulfils a condition.
     async fn until(&self, is_so: impl Fn(&Value) -> bool) {
         let path = "/apis/example.com/v1/namespaces/default/databases/orders";
         let seen = async {
@@ -98,7 +98,7 @@ impl Scene {
         tokio::time::timeout(PATIENCE, seen).await.expect("the operator comes so far");
     }
 
-    /// What a user is told: with the running operator, and from the cluster alone.
+    /// Checks the output with the running operator, and from the cluster alone.
     async fn check(self, namespace: &str, with_operator: Expect, alone: Expect) {
         let url = format!("http://{}", self.operator.address);
         with_operator.assert_eq(&self.explain(&["-n", namespace, "--operator", &url]).await);
@@ -106,7 +106,7 @@ impl Scene {
         self.running.abort();
     }
 
-    /// Waits until the operator has taken notice of the object.
+    /// Waits until the operator has noticed the object.
     async fn until_noticed(&self) {
         let url = format!("http://{}", self.operator.address);
         let noticed = async {
@@ -123,7 +123,7 @@ impl Scene {
     }
 }
 
-/// The same with all digits of times replaced.
+/// Replaces all digits of times.
 fn without_times(text: &str) -> String {
     let clean = |word: &str| {
         let (time, rest) = match word.strip_suffix([',', ':']) {
@@ -152,7 +152,7 @@ fn has_record(id: &'static str) -> impl Fn(&Value) -> bool {
 }
 
 #[tokio::test]
-async fn waiting_for_a_retry_is_told() {
+async fn waiting_for_a_retry_is_reported() {
     let scene = Scene::new(vec![handler("provision", HandlerKind::Create, not_yet)]).await;
     scene.create("default").await;
     scene.until(has_record("provision")).await;
@@ -225,7 +225,7 @@ async fn a_permanent_failure_is_told() {
 }
 
 #[tokio::test]
-async fn a_permanent_failure_beside_an_open_handler_is_told() {
+async fn a_permanent_failure_beside_an_open_handler_is_reported() {
     let handlers = vec![
         handler("bill", HandlerKind::Create, never),
         handler("grow", HandlerKind::Create, not_yet),
@@ -273,7 +273,7 @@ async fn a_permanent_failure_beside_an_open_handler_is_told() {
 }
 
 #[tokio::test]
-async fn an_object_that_no_filter_matches_is_told() {
+async fn an_object_that_no_filter_matches_is_reported() {
     let mut choosy = handler("provision", HandlerKind::Create, |_| Ok(Output::Nothing));
     choosy.filters.labels = vec![("tier".into(), MetaFilter::Equals("live".into()))];
     let scene = Scene::new(vec![choosy]).await;
@@ -295,7 +295,7 @@ async fn an_object_that_no_filter_matches_is_told() {
 }
 
 #[tokio::test]
-async fn a_deletion_that_is_held_is_told() {
+async fn a_deletion_that_is_held_is_reported() {
     let handlers = vec![
         handler("provision", HandlerKind::Create, |_| Ok(Output::Nothing)),
         handler("unprovision", HandlerKind::Delete { optional: false }, not_yet),
@@ -346,7 +346,7 @@ async fn a_deletion_that_is_held_is_told() {
 }
 
 #[tokio::test]
-async fn an_object_that_was_never_seen_is_told() {
+async fn an_object_that_was_never_seen_is_reported() {
     let scene = Scene::new(vec![handler("provision", HandlerKind::Create, never)]).await;
     scene.create("other").await;
     scene
@@ -372,7 +372,7 @@ async fn an_object_that_was_never_seen_is_told() {
 }
 
 #[tokio::test]
-async fn a_handler_that_is_not_concerned_is_told_with_the_reason() {
+async fn a_handler_that_is_not_concerned_is_reported_with_the_reason() {
     let mut choosy = handler("provision", HandlerKind::Create, |_| Ok(Output::Nothing));
     choosy.filters.labels = vec![("tier".into(), MetaFilter::Equals("live".into()))];
     let mark = handler("mark", HandlerKind::Event, |_| Ok(Output::Nothing));

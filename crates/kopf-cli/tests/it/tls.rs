@@ -27,7 +27,7 @@ impl Authority {
         Self { pem, issuer: Issuer::new(params, key) }
     }
 
-    /// A server whose certificate was valid until a year; it ends with the test.
+    /// A server whose certificate expires in a given year; it ends with the test.
     pub(crate) fn serve_until(&self, year: i32) -> SocketAddr {
         let key = KeyPair::generate().expect("the test can set this up");
         let mut params =

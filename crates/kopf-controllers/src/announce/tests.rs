@@ -1,4 +1,4 @@
-//! Which writes are announced, in upstream's words.
+//! Which writes are announced, with upstream's messages.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Sizes of volumes, and which volume a claim takes.
+//! Sizes of volumes, and which volume a claim is bound to.
 
 use serde_json::{Value, json};
 

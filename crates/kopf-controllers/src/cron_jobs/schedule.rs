@@ -1,16 +1,16 @@
 //! Schedules of CronJobs: five fields, or a word such as `@hourly`.
 //!
-//! Pure. As in cron, a day fits if the day of the month or the day of the week does, once both are
-//! restricted.
+//! Pure. As in cron, if both the day of the month and the day of the week are restricted, a day
+//! matches if either of them does.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, ToSpan, Zoned};
 
-/// How many minutes are looked through for one that fits: rare days come every 28 years at least.
+/// How many days are searched for a match: rare days occur at least every 28 years.
 const DAYS_MAX: usize = 366 * 28;
 
-/// When something is to be done.
+/// A cron schedule.
 #[derive(Debug, Clone)]
 pub(super) struct Schedule {
     minutes: u64,
@@ -28,7 +28,7 @@ const MONTHS: [&str; 12] =
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 impl Schedule {
-    /// Reads a schedule; none if it, or its time zone, means nothing.
+    /// Parses a schedule; `None` if it or its time zone is invalid.
     pub(super) fn parse(text: &str, zone: &str) -> Option<Self> {
         let text = match text.trim() {
             "@yearly" | "@annually" => "0 0 1 1 *",
@@ -52,7 +52,7 @@ impl Schedule {
         let fields: Vec<&str> = text.split_whitespace().collect();
         let [minutes, hours, days, months, weekdays] = fields.as_slice() else { return None };
         let is_open = |field: &str| field.starts_with('*') || field.starts_with('?');
-        // Sunday has two numbers.
+        // Sunday is both 0 and 7.
         let week = field(weekdays, 0, 7, &WEEKDAYS, 0)?;
         Some(Self {
             minutes: field(minutes, 0, 59, &[], 0)?,
@@ -79,7 +79,7 @@ impl Schedule {
             match self.first_of_day(local) {
                 Some(found) => {
                     let found = self.moment(found)?;
-                    // Clocks that are set back show some times twice.
+                    // When clocks are set back, some times occur twice.
                     if found > moment {
                         return Some(found);
                     }
@@ -93,7 +93,7 @@ impl Schedule {
 
     /// The last start after `since` and not after `until`.
     pub(super) fn latest_between(&self, since: Timestamp, until: Timestamp) -> Option<Timestamp> {
-        /// Enough for a schedule of every minute that was not looked at for two months.
+        /// Enough for a schedule of every minute that was not checked for two months.
         const STARTS_MAX: usize = 100_000;
         let mut latest = None;
         let mut from = since;
@@ -125,7 +125,7 @@ impl Schedule {
         has(self.months, local.month()) && fits
     }
 
-    /// The first time of a day, from the given one on.
+    /// The first matching time of a day, from the given one on.
     fn first_of_day(&self, local: DateTime) -> Option<DateTime> {
         let from = i64::from(local.hour()) * 60 + i64::from(local.minute());
         let fits = |minute: &i64| {

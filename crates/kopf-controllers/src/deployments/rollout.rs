@@ -1,7 +1,7 @@
-//! Decides how large each ReplicaSet of a Deployment should be now.
+//! Decides the current size of each ReplicaSet of a Deployment.
 //!
-//! Pure: reads the observed sizes in [`Deployment`], asks for writes in an [`Outcome`]. A run makes
-//! either the scale-up or the scale-downs of one step; the resulting changes wake it again.
+//! Pure: reads the observed sizes in [`Deployment`] and adds writes to an [`Outcome`]. A run makes
+//! either the scale-up or the scale-downs of one step; the resulting changes trigger the next run.
 
 use super::template::new_set;
 use super::{Deployment, Member};
@@ -11,14 +11,14 @@ use crate::pod_state::{self, Claimant};
 use crate::world::{Action, Key, Outcome, Propagation, World};
 
 impl Deployment<'_> {
-    /// Revision that the current template has or gets.
+    /// The revision of the current template, which may be new.
     fn current_revision(&self) -> i64 {
         let newest_old = self.old.iter().map(Member::revision).max().unwrap_or(0);
         let current = self.current.as_ref().map_or(0, Member::revision);
         current.max(newest_old + 1)
     }
 
-    /// Makes sure that a set for the present template exists and carries the newest revision.
+    /// Ensures that a set for the current template exists and has the newest revision.
     fn ensure_current(&mut self, claimant: &Claimant<'_>, outcome: &mut Outcome) {
         let revision = self.current_revision();
         match &self.current {
@@ -35,7 +35,7 @@ impl Deployment<'_> {
         self.revision = Some(revision);
     }
 
-    /// How large the current set may grow from `present` in this step.
+    /// The size to which the current set may grow from `present` in this step.
     fn size_of_current(&self, present: i64) -> i64 {
         if !self.is_rolling() {
             return self.replicas();
@@ -66,7 +66,7 @@ impl Deployment<'_> {
         }
     }
 
-    /// Shrinks old sets as far as availability allows: unhealthy pods first, then healthy ones.
+    /// Scales down old sets as far as availability allows: unhealthy pods first, then healthy ones.
     fn shrink_old(&mut self, outcome: &mut Outcome) -> bool {
         if self.old.iter().all(|member| member.size == 0) {
             return false;
@@ -101,7 +101,7 @@ impl Deployment<'_> {
         !outcome.actions.is_empty()
     }
 
-    /// One step of a Recreate rollout: old pods away first, then the new ones.
+    /// One step of a Recreate rollout: first removes the old pods, then creates the new ones.
     pub(super) fn recreate(
         &mut self,
         world: &dyn World,
@@ -137,7 +137,7 @@ impl Deployment<'_> {
         })
     }
 
-    /// Follows a change of the Deployment's replicas without rolling anything out.
+    /// Follows a change of the Deployment's replicas without a rollout.
     pub(super) fn scale(&mut self, outcome: &mut Outcome) {
         let active: Vec<Member> =
             self.members().filter(|member| member.size > 0).cloned().collect();
@@ -169,8 +169,8 @@ impl Deployment<'_> {
         }
     }
 
-    /// Renews the size annotations of a set that keeps its size, so that the next look does not
-    /// take it for a rescaling again.
+    /// Updates the size annotations of a set that keeps its size, so that the next run does not
+    /// treat it as rescaled again.
     fn touch_marks(&self, member: &Member, outcome: &mut Outcome) {
         if member.size != member.stored_size() {
             return;
@@ -183,8 +183,8 @@ impl Deployment<'_> {
         }
     }
 
-    /// Spreads the change over the active sets in proportion to their sizes; the largest takes
-    /// what is left over.
+    /// Distributes the change over the active sets in proportion to their sizes; the largest takes
+    /// the remainder.
     fn proportional(&self, mut active: Vec<Member>) -> Vec<Member> {
         let total: i64 = active.iter().map(|member| member.size).sum();
         let allowed = if self.replicas() > 0 { self.replicas() + self.max_surge() } else { 0 };

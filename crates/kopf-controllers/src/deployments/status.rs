@@ -1,6 +1,6 @@
 //! Reports on a Deployment: counts, availability, progress and its deadline.
 //!
-//! Pure. Conditions change their place in the list when they change, as upstream's do.
+//! Pure. Conditions move within the list when they change, as in upstream.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use super::{Deployment, REVISION};
 use crate::fields::{self, after_seconds, number, stamp, text};
 use crate::world::{Action, Outcome};
 
-/// A condition before it gets its times.
+/// A condition without its times.
 struct Finding {
     kind: &'static str,
     status: &'static str,
@@ -51,7 +51,7 @@ impl Deployment<'_> {
         }
         let mut object = self.object.clone();
         object["status"] = status;
-        // The revision is shown on the Deployment itself, by the same write.
+        // The same write sets the revision on the Deployment itself.
         if let Some(revision) = self.revision {
             let path = ["metadata", "annotations", REVISION];
             fields::set(&mut object, &path, json!(revision.to_string()));
@@ -153,7 +153,7 @@ impl Deployment<'_> {
                 reason: "ReplicaSetUpdated",
                 message,
             };
-            // Set anew even if it says the same, since its update time is what the deadline counts.
+            // Set again even if it is the same, since its update time is relevant for the deadline.
             let since = present.filter(|present| text(present, &["status"]) == "True");
             conditions.retain(|condition| text(condition, &["type"]) != "Progressing");
             set_condition(conditions, finding, self.now);
@@ -193,7 +193,7 @@ impl Deployment<'_> {
     }
 }
 
-/// Whether the rollout moved since the last report.
+/// Whether the rollout has progressed since the last report.
 fn has_progressed(previous: &Value, status: &Value) -> bool {
     let before = |field: &str| number(previous, &[field]).unwrap_or(0);
     let after = |field: &str| number(status, &[field]).unwrap_or(0);
@@ -214,8 +214,8 @@ fn find<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a Value> {
     conditions.iter().find(|condition| text(condition, &["type"]) == kind)
 }
 
-/// Sets a condition unless status and reason are the same; keeps the transition time while the
-/// status stays.
+/// Sets a condition unless status and reason are the same; keeps the transition time if the status
+/// is the same.
 fn set_condition(conditions: &mut Vec<Value>, finding: Finding, now: Timestamp) {
     let mut since = stamp(now);
     if let Some(previous) = find(conditions, finding.kind)

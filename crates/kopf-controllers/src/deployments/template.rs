@@ -1,7 +1,7 @@
-//! Pod templates of Deployments: equality, hash, revision and the ReplicaSet made from one.
+//! Pod templates of Deployments: equality, hash, revision and the resulting ReplicaSet.
 //!
-//! Pure. Hashes are those of a real cluster, as long as templates have no field that Kubernetes
-//! 1.33 does not know.
+//! Pure. Hashes equal those of a real cluster, as long as templates have only fields known to
+//! Kubernetes 1.33.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use super::{Deployment, MAXIMUM, REVISION, REVISION_HISTORY};
 use crate::fields::{self, annotation, at};
 use crate::pod_state::Claimant;
 
-/// Label that tells the pods of one template from those of another.
+/// The label that distinguishes the pods of different templates.
 const HASH_LABEL: &str = "pod-template-hash";
 /// Characters of hashes and generated names.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -23,7 +23,7 @@ const NOT_COPIED: [&str; 6] = [
     "deprecated.deployment.rollback.to",
 ];
 
-/// Whether two templates describe the same pods, whatever their hash labels say.
+/// Whether two templates describe the same pods, regardless of their hash labels.
 pub(super) fn is_same(left: &Value, right: &Value) -> bool {
     let strip = |template: &Value| {
         let mut template = template.clone();
@@ -33,8 +33,8 @@ pub(super) fn is_same(left: &Value, right: &Value) -> bool {
     strip(left) == strip(right)
 }
 
-/// A short name for a template, as upstream: FNV-1a over Go's dump of it; `collisions` makes
-/// another one if the first is taken.
+/// The hash of a template, as in upstream: FNV-1a over Go's dump of it; `collisions` gives another
+/// hash if the first is taken.
 pub(crate) fn template_hash(template: &Value, collisions: i64) -> String {
     let mut hash: u32 = 0x811c_9dc5;
     let mut feed = |bytes: &[u8]| {
@@ -49,10 +49,10 @@ pub(crate) fn template_hash(template: &Value, collisions: i64) -> String {
     encoded(hash)
 }
 
-/// The hash of a revision, as upstream: FNV-1 over the JSON that Go writes, and the collisions.
+/// The hash of a revision, as in upstream: FNV-1 over Go's JSON, and the collisions.
 pub(crate) fn revision_hash(data: &Value, collisions: i64) -> String {
     let text = canonical(data).to_string();
-    // Go writes JSON that can stand in HTML.
+    // Go escapes JSON for HTML.
     let text = text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
     let text = format!("{text}{collisions}");
     let hash = text
@@ -82,7 +82,7 @@ fn canonical(value: &Value) -> Value {
     }
 }
 
-/// Copies the Deployment's annotations and sets the revision, remembering an earlier one.
+/// Copies the Deployment's annotations and sets the revision, keeping an earlier one.
 pub(super) fn mark_revision(set: &mut Value, deployment: &Value, revision: i64) {
     let annotations = at(deployment, &["metadata", "annotations"]).and_then(Value::as_object);
     for (key, value) in annotations.into_iter().flatten() {
@@ -107,7 +107,7 @@ pub(super) fn mark_revision(set: &mut Value, deployment: &Value, revision: i64) 
     fields::set(set, &["metadata", "annotations", REVISION], revision);
 }
 
-/// The ReplicaSet for the Deployment's present template.
+/// The ReplicaSet for the Deployment's current template.
 pub(super) fn new_set(
     deployment: &Deployment<'_>,
     claimant: &Claimant<'_>,

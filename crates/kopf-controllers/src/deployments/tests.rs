@@ -1,4 +1,4 @@
-//! Rollouts in a simulated world with ReplicaSets, a scheduler and pods that live by stages.
+//! Rollouts in a simulated cluster with ReplicaSets, a scheduler and pods with stages.
 
 use std::sync::Arc;
 
@@ -191,7 +191,7 @@ fn old_sets_beyond_the_history_limit_are_deleted() {
 }
 
 #[test]
-fn orphaned_pods_are_adopted_and_strangers_left_alone() {
+fn orphaned_pods_are_adopted_and_other_pods_are_ignored() {
     let mut rollout = Rollout::new();
     rollout.create(json!({ "replicas": 1 }));
     let set = rollout.sets().remove(0);
@@ -208,7 +208,7 @@ fn orphaned_pods_are_adopted_and_strangers_left_alone() {
                 "spec": { "containers": [{ "name": "c", "image": "v1" }] } }),
     );
     rollout.simulation.settle();
-    // One of the two pods of the set is surplus; the stranger has no template hash.
+    // One of the two pods of the set is surplus; the other pod has no template hash.
     assert_eq!(rollout.simulation.world.list(&PODS, Some("ns")).len(), 2);
     assert!(!rollout.simulation.read(&PODS, "ns", "stranger").is_null());
 }
@@ -223,7 +223,7 @@ fn template_hashes_do_not_depend_on_field_order() {
     assert_ne!(template_hash(&left, 0), template_hash(&left, 1));
 }
 
-/// The names are those that a real cluster gave to a ReplicaSet and a ControllerRevision.
+/// The names that a real cluster assigned to a ReplicaSet and a ControllerRevision.
 #[test]
 fn hashes_are_those_of_a_real_cluster() {
     let template = json!({

@@ -1,4 +1,4 @@
-//! The rules of garbage collection, on a world in a map.
+//! The rules of garbage collection, with an in-memory world.
 
 use serde_json::{Value, json};
 
@@ -55,14 +55,14 @@ fn dependents_follow_their_owner() {
 }
 
 #[test]
-fn an_absent_owner_dooms_its_dependent() {
+fn a_dependent_of_an_absent_owner_is_deleted() {
     let mut simulation = simulation();
     create(&mut simulation, "dangling", &[("nobody", false)]);
     assert!(!exists(&simulation, "dangling"));
 }
 
 #[test]
-fn one_living_owner_is_enough_and_the_dead_one_is_forgotten() {
+fn one_existing_owner_is_enough_and_the_absent_one_is_removed() {
     let mut simulation = simulation();
     create(&mut simulation, "first", &[]);
     create(&mut simulation, "second", &[]);
@@ -164,7 +164,7 @@ fn owners_of_unknown_kinds_prove_nothing() {
 }
 
 #[test]
-fn a_ring_of_blocking_owners_ends() {
+fn a_cycle_of_blocking_owners_is_resolved() {
     let mut simulation = simulation();
     create(&mut simulation, "first", &[]);
     create(&mut simulation, "second", &[("first", true)]);

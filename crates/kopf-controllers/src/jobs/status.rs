@@ -1,7 +1,7 @@
-//! Reports on a Job: counts, uncounted pods, completed indexes and the conditions of its end.
+//! Reports on a Job: counts, uncounted pods, completed indexes and the final conditions.
 //!
-//! Pure. A pod's end is first listed as uncounted, then the pod is let go, then it is counted, so
-//! that no crash in between counts it twice or not at all.
+//! Pure. A finished pod is first listed as uncounted, then released, then counted, so that a crash
+//! in between can neither count it twice nor miss it.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{Job, TRACKING, Verdict};
 use crate::fields::{self, stamp, text};
 use crate::pod_state;
 
-/// Counts after this run.
+/// The counts after this run.
 pub(super) struct Tally {
     succeeded: i64,
     failed: i64,
@@ -20,7 +20,7 @@ pub(super) struct Tally {
 }
 
 impl Job<'_> {
-    /// Moves ends along: from pods to the uncounted lists, from there to the counts.
+    /// Advances finished pods: from pods to the uncounted lists, and from there to the counts.
     pub(super) fn tally(&self) -> Tally {
         let tracked: BTreeSet<&str> = self
             .pods
@@ -172,7 +172,7 @@ impl Job<'_> {
     }
 }
 
-/// Reads `1,3-5` as a set.
+/// Parses `1,3-5` as a set.
 pub(super) fn parse_indexes(text: &str) -> BTreeSet<i64> {
     let mut indexes = BTreeSet::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -184,7 +184,7 @@ pub(super) fn parse_indexes(text: &str) -> BTreeSet<i64> {
     indexes
 }
 
-/// Writes a set as `1,3-5`.
+/// Formats a set as `1,3-5`.
 fn format_indexes(indexes: &BTreeSet<i64>) -> String {
     let mut spans: Vec<(i64, i64)> = Vec::new();
     for index in indexes {

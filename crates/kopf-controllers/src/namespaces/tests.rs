@@ -1,4 +1,4 @@
-//! Namespaces under deletion, on a world in a map.
+//! Namespaces that are being deleted, with an in-memory world.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::collections::{CONFIG_MAPS, PODS};
 use crate::test_world::{TestWorld, describe, react};
 
 #[test]
-fn content_is_deleted_and_told_before_the_namespace_goes() {
+fn content_is_deleted_and_reported_before_the_namespace_is_removed() {
     let mut world = TestWorld::default();
     world.serve(NAMESPACES, "Namespace", false);
     world.serve(CONFIG_MAPS, "ConfigMap", true);
@@ -37,7 +37,7 @@ fn content_is_deleted_and_told_before_the_namespace_goes() {
 }
 
 #[test]
-fn changes_elsewhere_are_nobodys_business() {
+fn changes_elsewhere_are_ignored() {
     let mut world = TestWorld::default();
     let mut controller = NamespaceLifecycle::default();
     let change = world.put(&CONFIG_MAPS, json!({ "metadata": { "name": "x", "namespace": "ns" } }));

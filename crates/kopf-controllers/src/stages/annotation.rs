@@ -15,7 +15,7 @@ pub(crate) const STAGE: &str = "kopf.dev/stage";
 /// Annotation with the text of the logs.
 pub(crate) const LOGS: &str = "kopf.dev/logs";
 
-/// Why a text is no stage.
+/// Why a text is not a valid stage.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseStageError {
@@ -27,7 +27,7 @@ pub enum ParseStageError {
     /// An option is unknown.
     #[error("unknown option {0:?} of a stage")]
     UnknownOption(String),
-    /// The value of an option cannot be read.
+    /// The value of an option is invalid.
     #[error("bad value {value:?} for option {option:?} of a stage")]
     BadValue {
         /// The option.

@@ -1,8 +1,8 @@
-//! The life of a pod on its node: from its status now and its stage to its next status.
+//! Simulates a pod on its node: computes the next status from the current one and the stage.
 //!
-//! Pure: one step per call, so that watchers see every state that a kubelet would report. Keeps no
-//! memory: restarts, back-off and times are read from the status. Times have whole seconds there,
-//! so a delay may end up to one second early by the wall clock.
+//! Pure: one step per call, so that watchers see every state that a kubelet would report.
+//! Stateless: restarts, back-off and times are read from the status. Times in the status have whole
+//! seconds, so a delay may end up to one second early by the wall clock.
 
 mod conditions;
 
@@ -17,33 +17,33 @@ use crate::fields::{self, after_seconds, at, items, number, stamp, text};
 
 /// First delay before a container is restarted; doubles with each restart.
 const BACKOFF_SECONDS: i64 = 10;
-/// Longest delay before a container is restarted.
+/// The maximum delay before a container is restarted.
 const BACKOFF_SECONDS_MAX: i64 = 300;
 
-/// The next status of a pod, and when to look again.
+/// The next status of a pod, and when to check again.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Step {
-    /// The whole status; equal to the present one when nothing changes.
+    /// The whole status; equal to the current one if nothing changes.
     pub(crate) status: Value,
-    /// When it changes by itself.
+    /// When it changes without an event.
     pub(crate) wake_at: Option<Timestamp>,
 }
 
 /// Addresses that a running pod reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Addresses<'a> {
-    /// The node's.
+    /// The node's address.
     pub(crate) host: &'a str,
-    /// The pod's own.
+    /// The pod's own address.
     pub(crate) pod: &'a str,
 }
 
-/// One step in the life of a pod that has a node.
+/// One step of a pod that has a node.
 pub(crate) fn step(pod: &Value, stage: &Stage, addresses: Addresses<'_>, now: Timestamp) -> Step {
     Life { pod, stage, now, wake_at: None }.step(addresses)
 }
 
-/// The status of a pod whose containers were told to end.
+/// The status of a pod whose containers were terminated.
 pub(crate) fn terminated(pod: &Value, now: Timestamp) -> Value {
     let stage = Stage::running();
     let mut life = Life { pod, stage: &stage, now, wake_at: None };
@@ -145,7 +145,7 @@ impl Life<'_> {
             .collect()
     }
 
-    /// The phase follows from the containers.
+    /// The phase that follows from the states of the containers.
     fn phase(&self, statuses: &[Value]) -> &'static str {
         let exit_code = |status: &Value| number(status, &["state", "terminated", "exitCode"]);
         let is_final =
@@ -170,7 +170,7 @@ impl Life<'_> {
         }
     }
 
-    /// A container's next state when its image is there.
+    /// A container's next state once its image is present.
     fn advance(&mut self, container: &Value, status: &Value) -> Value {
         if let Some(running) = at(status, &["state", "running"]) {
             let since = fields::time(running, &["startedAt"]).unwrap_or(self.now);
@@ -219,7 +219,7 @@ impl Life<'_> {
     }
 
     fn is_ready(&mut self, since: Timestamp, has_end: bool) -> bool {
-        // A container that has ended often enough recovers for good.
+        // A container that has ended often enough keeps running.
         let recovered = !has_end && self.stage.end.is_some();
         let delay = if recovered {
             Some(self.stage.ready_after.unwrap_or_default())
@@ -323,7 +323,7 @@ impl Life<'_> {
     }
 }
 
-/// Whether any container has run already, so that a start delay is over.
+/// Whether any container has already run, so that a start delay is over.
 fn is_begun(pod: &Value) -> bool {
     items(pod, &["status", "containerStatuses"])
         .iter()

@@ -9,7 +9,7 @@ const FILE_MODE: i64 = 0o644;
 
 const CONTAINER_LISTS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
-/// A pod has a few defaults more than a template.
+/// A pod has a few more defaults than a template.
 pub(super) fn pod(object: &mut Value) {
     let Some(spec) = object_mut(object, "spec") else { return };
     self::spec(spec);
@@ -38,7 +38,7 @@ fn spec(spec: &mut Value) {
     fill(spec, "securityContext", json!({}));
     fill(spec, "terminationGracePeriodSeconds", 30);
     fill_text(spec, "schedulerName", "default-scheduler");
-    // The older of two names for one thing follows the newer.
+    // The deprecated field follows the newer one.
     let account = spec.get("serviceAccountName").cloned();
     match account {
         Some(account) if account != "" => spec["serviceAccount"] = account,
@@ -74,7 +74,7 @@ fn host_ports(container: &mut Value) {
     }
 }
 
-/// Rounds amounts of resources up to thousandths.
+/// Rounds resource amounts up to thousandths.
 pub(super) fn round_up(amounts: Option<&mut Value>) {
     for (_, amount) in amounts.and_then(Value::as_object_mut).into_iter().flatten() {
         if let Some(exact) = amount.as_str().and_then(Quantity::parse)
@@ -114,7 +114,7 @@ fn container(container: &mut Value) {
     }
 }
 
-/// Whether the image is the newest of its name: no tag, or `latest`, and no digest.
+/// Whether the image has the tag `latest` or no tag, and no digest.
 fn has_latest_tag(image: &str) -> bool {
     if image.contains('@') {
         return false;
@@ -179,7 +179,7 @@ fn volume(volume: &mut Value) {
     }
 }
 
-/// Defaults of the sources that pods and persistent volumes share.
+/// Defaults of the volume sources that pods and persistent volumes share.
 pub(super) fn volume_source(volume: &mut Value) {
     if let Some(source) = present_mut(volume, "hostPath") {
         fill(source, "type", "");

@@ -1,4 +1,4 @@
-//! Defaults of the kinds that rule over others: webhooks, roles, storage and priority classes.
+//! Defaults of webhooks, roles, storage and priority classes.
 
 use serde_json::{Value, json};
 

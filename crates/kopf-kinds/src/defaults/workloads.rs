@@ -187,6 +187,6 @@ fn scaling_rules(behavior: &mut Value, name: &str, policies: &Value) {
         fill(rules, "stabilizationWindowSeconds", 0);
     }
     fill(rules, "selectPolicy", "Max");
-    // An empty list is refused later.
+    // An empty list is rejected later.
     fill(rules, "policies", policies.clone());
 }

@@ -1,11 +1,11 @@
-//! What is special about the kinds of all other groups.
+//! The special behaviour of the kinds of all other groups.
 
 use serde_json::Value;
 
 use super::{Generation, Kind, PLAIN, StatusMetadata};
 use crate::KindContext;
 
-/// All of them.
+/// All of these kinds.
 pub(super) static ALL: &[Kind] = &[
     MUTATINGADMISSIONPOLICIES,
     MUTATINGADMISSIONPOLICYBINDINGS,
@@ -268,7 +268,7 @@ const VOLUMEATTACHMENTS: Kind = Kind {
     ..PLAIN
 };
 
-/// The fields of coordinated leader election, which is off by default.
+/// Drops the fields of coordinated leader election, which is off by default.
 fn forget_election(_: &KindContext<'_>, object: &mut Value) {
     if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
         spec.shift_remove("strategy");

@@ -1,4 +1,4 @@
-//! What is special about the kinds of the core group.
+//! The special behaviour of the kinds of the core group.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Generation, Kind, PLAIN, Protection, StatusMetadata};
 use crate::KindContext;
 use crate::fields::{fill, list, object_mut};
 
-/// All of them.
+/// All of these kinds.
 pub(super) static ALL: &[Kind] = &[
     COMPONENTSTATUSES,
     ENDPOINTS,
@@ -219,7 +219,7 @@ fn start_volume(context: &KindContext<'_>, object: &mut Value) {
     object["status"] = json!({"phase": "Pending", "lastPhaseTransitionTime": now});
 }
 
-/// Only `/finalize` changes the finalizers of a namespace, and nothing else.
+/// Only `/finalize` changes the finalizers of a namespace, and it changes nothing else.
 fn keep_namespace_spec(context: &KindContext<'_>, object: &mut Value, old: &Value) {
     match context.subresource {
         "" => object["spec"] = old["spec"].clone(),

@@ -1,4 +1,4 @@
-//! Claims about the records: each is about a resource that exists, and none is doubled.
+//! Tests that each record belongs to an existing resource, and that there are no duplicates.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::{Kind, cluster, core, workloads};
 fn every_record_is_found_by_its_resource() {
     let records: Vec<&Kind> =
         [core::ALL, workloads::ALL, cluster::ALL].into_iter().flatten().collect();
-    // Also those that a server has only if told to.
+    // Includes those behind a feature gate.
     let registry = Registry::with_custom(mutating_policies(), 1);
     let names: HashSet<(&str, &str)> = records.iter().map(|it| (it.group, it.resource)).collect();
     assert_eq!(names.len(), records.len(), "a kind has two records");

@@ -1,11 +1,11 @@
-//! What is special about workloads and what is around them.
+//! The special behaviour of workloads and related kinds.
 
 use serde_json::Value;
 
 use super::{Generation, Kind, PLAIN, Protection, StatusMetadata};
 use crate::KindContext;
 
-/// All of them.
+/// All of these kinds.
 pub(super) static ALL: &[Kind] = &[
     DAEMONSETS,
     DEPLOYMENTS,

@@ -1,6 +1,6 @@
 //! Rules of webhook configurations, admission policies and their bindings.
 //!
-//! Pure. Expressions are compiled by `schema::cel`, which says what upstream's compiler says.
+//! Pure. `schema::cel` compiles expressions, with the error messages of upstream's compiler.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::schema::cel::{Wanted, condition_problem};
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const MATCH_CONDITIONS_MAX: usize = 64;
 const AUDIT_ANNOTATIONS_MAX: usize = 20;
-/// What every expression can see.
+/// The variables of every expression.
 const VARIABLES: [&str; 4] = ["object", "oldObject", "request", "namespaceObject"];
 
 pub(super) fn check(resource: &str, object: &Value, problems: &mut Problems) {
@@ -74,7 +74,7 @@ fn webhook(webhook: &Value, path: &str, problems: &mut Problems) {
     conditions(webhook, path, &[], problems);
 }
 
-/// A name of at least three labels.
+/// Checks that a name has at least three labels.
 fn qualified_domain(name: &Value, path: &str, problems: &mut Problems) {
     let name_text = name.as_str().unwrap_or_default();
     if name_text.is_empty() {
@@ -129,7 +129,7 @@ fn url(url: &str, path: &str, problems: &mut Problems) {
 }
 
 fn service(service: &Value, path: &str, problems: &mut Problems) {
-    // Upstream's caller mixes up the two parameters, which shows in the texts only.
+    // Upstream's caller swaps the two parameters, which affects only the messages.
     for (field, wanted) in [("name", "namespace"), ("namespace", "name")] {
         if text(service, wanted).is_empty() {
             let detail = format!("service {field} is required");
@@ -266,7 +266,7 @@ fn resources(rule: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// Conditions of a webhook or a policy; `more` are variables besides the usual ones.
+/// Conditions of a webhook or a policy; `more` are additional variables.
 fn conditions(owner: &Value, path: &str, more: &[&str], problems: &mut Problems) {
     let path = format!("{path}.matchConditions");
     let conditions = list(owner, "matchConditions");
@@ -297,14 +297,14 @@ fn conditions(owner: &Value, path: &str, more: &[&str], problems: &mut Problems)
     }
 }
 
-/// What an expression can see besides what every expression can see.
+/// The additional variables of an expression.
 pub(super) struct Scope<'v> {
     names: Vec<&'v str>,
-    /// The variables of a policy; none where there are no policies.
+    /// The variables of a policy; `None` outside of policies.
     variables: Option<Vec<&'v str>>,
 }
 
-/// Reports what upstream's compiler says about an expression.
+/// Reports the errors of upstream's compiler about an expression.
 pub(super) fn compile(
     source: &str,
     scope: &Scope<'_>,
@@ -334,7 +334,7 @@ fn policy(object: &Value, problems: &mut Problems) {
     audit_annotations(object, &scope, problems);
 }
 
-/// What policies of both types have: what they match, and their variables.
+/// The common parts of both types of policies: match constraints and variables.
 pub(super) fn matching<'v>(spec: &'v Value, problems: &mut Problems) -> Scope<'v> {
     problems.one_of("spec.failurePolicy", &spec["failurePolicy"], &["Fail", "Ignore"]);
     let has_params = spec["paramKind"].is_object();
@@ -358,7 +358,7 @@ pub(super) fn matching<'v>(spec: &'v Value, problems: &mut Problems) -> Scope<'v
     variables(spec, params, problems)
 }
 
-/// Checks the variables; each is known to what comes after it.
+/// Checks the variables; each is visible to the expressions after it.
 fn variables<'v>(spec: &'v Value, params: &[&'static str], problems: &mut Problems) -> Scope<'v> {
     let mut scope = Scope { names: [&["authorizer"], params].concat(), variables: Some(vec![]) };
     for (index, variable) in list(spec, "variables").iter().enumerate() {
@@ -459,7 +459,7 @@ fn binding(spec: &Value, problems: &mut Problems) {
     actions(spec, problems);
 }
 
-/// What bindings of both types have: their policy, its parameters, what they match.
+/// The common parts of both types of bindings: policy, parameters, match resources.
 pub(super) fn reference(spec: &Value, problems: &mut Problems) {
     let name = text(spec, "policyName");
     if name.is_empty() {

@@ -7,7 +7,7 @@ use crate::fields::{is_empty, list, text, text_at};
 use crate::names::{label_problems, path_segment_problems};
 
 const METRIC_TYPES: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
-/// The field of each type of metric, in the order in which they are checked.
+/// The field of each type of metric, in the order of the checks.
 const SOURCES: [(&str, &str); 5] = [
     ("Object", "object"),
     ("External", "external"),
@@ -18,7 +18,7 @@ const SOURCES: [(&str, &str); 5] = [
 const WINDOW_SECONDS_MAX: i64 = 3600;
 const PERIOD_SECONDS_MAX: i64 = 1800;
 
-/// An autoscaler that had no minimum before may keep it.
+/// Checks an autoscaler; one whose minimum was 0 may keep it.
 pub(super) fn check(object: &Value, old: Option<&Value>, problems: &mut Problems) {
     let spec = &object["spec"];
     let may_be_zero = old.is_some_and(|old| old["spec"]["minReplicas"] == 0);
@@ -52,7 +52,7 @@ fn metrics(object: &Value, minimum: Option<i64>, problems: &mut Problems) {
     for (index, metric) in metrics.iter().enumerate() {
         self::metric(metric, &format!("spec.metrics[{index}]"), problems);
     }
-    // The old version keeps all metrics but that of the CPU in an annotation.
+    // The old version stores all metrics except CPU in an annotation.
     let others = text_at(object, "/metadata/annotations/autoscaling.alpha.kubernetes.io~1metrics");
     let others: Vec<Value> = serde_json::from_str(others).unwrap_or_default();
     let utilization = &spec["targetCPUUtilizationPercentage"];
@@ -68,14 +68,14 @@ fn metrics(object: &Value, minimum: Option<i64>, problems: &mut Problems) {
     }
 }
 
-/// The kind and the name of another object.
+/// Checks the kind and the name of another object.
 fn reference(reference: &Value, path: &str, problems: &mut Problems) {
     for field in ["kind", "name"] {
         segment(reference, field, path, "", problems);
     }
 }
 
-/// A required text that can be part of a URL.
+/// Checks a required string that can be part of a URL.
 fn segment(owner: &Value, field: &str, path: &str, missing: &str, problems: &mut Problems) {
     let path = format!("{path}.{field}");
     if is_empty(owner, field) {
@@ -110,7 +110,7 @@ fn metric(metric: &Value, path: &str, problems: &mut Problems) {
             problems.required(&format!("{path}.{field}"), detail);
         }
         Some(_) => {}
-        // Upstream says so twice: about the type, and about its source.
+        // Upstream reports this twice: for the type and for its source.
         None => problems.one_of(&type_path, &kind_value, &METRIC_TYPES),
     }
     if present.len() > 1 {

@@ -7,7 +7,7 @@ use super::Problems;
 use crate::fields::{is_empty, list, text};
 use crate::names::subdomain_problems;
 
-/// The shortest life of a certificate that can be asked for, in seconds.
+/// The minimum lifetime of a certificate that can be requested, in seconds.
 const SECONDS_MIN: i64 = 600;
 
 const USAGES: [&str; 23] = [
@@ -64,7 +64,7 @@ pub(super) fn request(spec: &Value, problems: &mut Problems) {
     }
 }
 
-/// A domain and a path of at least one part.
+/// Checks for a domain and a path of at least one part.
 fn signer(name: &Value, problems: &mut Problems) {
     let field = "spec.signerName";
     let given = name.as_str().unwrap_or_default();
@@ -84,7 +84,7 @@ fn signer(name: &Value, problems: &mut Problems) {
     }
 }
 
-/// Whether there is a PEM block with something that looks like a request.
+/// Checks that there is a PEM block that looks like a request.
 fn encoded_request(pem: &[u8]) -> Result<(), &'static str> {
     const START: &str = "-----BEGIN CERTIFICATE REQUEST-----";
     const END: &str = "-----END CERTIFICATE REQUEST-----";
@@ -97,7 +97,7 @@ fn encoded_request(pem: &[u8]) -> Result<(), &'static str> {
     sequence(&der)
 }
 
-/// Whether the bytes are one sequence, as far as its length tells.
+/// Checks that the bytes are one sequence, judging by its length.
 fn sequence(der: &[u8]) -> Result<(), &'static str> {
     const TRUNCATED: &str = "asn1: syntax error: data truncated";
     let [tag, length, rest @ ..] = der else { return Err(TRUNCATED) };

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Problems;
 use crate::fields::text_at;
 
-/// How many bytes a ConfigMap or Secret may hold.
+/// The maximum size of the data of a ConfigMap or Secret in bytes.
 const DATA_BYTES_MAX: usize = 1024 * 1024;
 const KEY_LENGTH_MAX: usize = 253;
 
@@ -37,7 +37,7 @@ pub(super) fn check(resource: &str, object: &Value, problems: &mut Problems) {
     }
 }
 
-/// What is wrong with a key of a ConfigMap or Secret.
+/// The problems with a key of a ConfigMap or Secret.
 pub(super) fn key_problems(key: &str) -> Vec<String> {
     let mut found = Vec::new();
     if key.len() > KEY_LENGTH_MAX {
@@ -99,7 +99,7 @@ fn secret(object: &Value, problems: &mut Problems) {
     }
 }
 
-/// Why the encoded bytes are no JSON, in the words of Go's decoder where they are common.
+/// Why the encoded bytes are not JSON, in the words of Go's decoder for common errors.
 fn json_problem(encoded: &str) -> Option<String> {
     use base64::Engine as _;
     let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).ok()?;

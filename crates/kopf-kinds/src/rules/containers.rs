@@ -1,6 +1,6 @@
 //! Rules of containers: ports, environment, mounts, resources, probes, hooks, security.
 //!
-//! Pure. Gets one container at a time from `pod_spec`, in upstream's order.
+//! Pure. `pod_spec` passes one container at a time, in upstream's order.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use super::{Problems, go_text, resources};
 use crate::fields::{is_empty, list, text};
 use crate::names::{check_qualified_name, subdomain_problems};
 
-/// Fields of a pod that its environment can show.
+/// Pod fields that can be used in environment variables.
 const ENV_FIELDS: [&str; 9] = [
     "metadata.name",
     "metadata.namespace",
@@ -34,7 +34,7 @@ const RESOURCE_FIELDS: [&str; 6] = [
 ];
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
-/// What all sorts of containers have in common.
+/// The common checks of all types of containers.
 pub(super) fn common(
     container: &Value,
     path: &str,
@@ -86,7 +86,7 @@ pub(super) fn life(container: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// A container that runs once has no life to look after.
+/// Rejects hooks and probes of a container that runs only once.
 pub(super) fn no_life(container: &Value, path: &str, problems: &mut Problems) {
     for field in ["lifecycle"].iter().chain(&PROBES) {
         if container[*field].is_object() {
@@ -96,7 +96,7 @@ pub(super) fn no_life(container: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// A port of the host can be taken once.
+/// Checks that each host port is used only once.
 pub(super) fn host_ports(containers: &[Value], path: &str, problems: &mut Problems) {
     let mut taken = HashSet::new();
     for (index, container) in containers.iter().enumerate() {
@@ -141,7 +141,7 @@ fn check_ports(container: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// What is wrong with the name of a port.
+/// The problems with the name of a port.
 pub(super) fn port_name_problems(name: &str) -> Vec<&'static str> {
     let mut found = Vec::new();
     if name.len() > 15 {
@@ -165,7 +165,7 @@ pub(super) fn port_name_problems(name: &str) -> Vec<&'static str> {
     found
 }
 
-/// A port by number or name.
+/// Checks a port number or name.
 pub(super) fn port_or_name(port: &Value, path: &str, problems: &mut Problems) {
     match port.as_str() {
         Some(name) => {
@@ -305,7 +305,7 @@ fn environment_sources(container: &Value, path: &str, problems: &mut Problems) {
                 problems.invalid(&format!("{at}.{kind}.name"), &name.into(), &problem);
             }
         }
-        // Upstream names the list here, not the item.
+        // Upstream reports the list here, not the item.
         if count == 0 {
             let detail = "must specify one of: `configMapRef` or `secretRef`";
             problems.invalid(path, &"".into(), detail);
@@ -347,7 +347,7 @@ fn check_mounts(container: &Value, path: &str, volumes: &HashSet<&str>, problems
     }
 }
 
-/// A path that stays below where it starts.
+/// Checks that a path is relative and does not leave its directory.
 pub(super) fn descending(path: &Value, at: &str, problems: &mut Problems) {
     if path.as_str().is_some_and(|path| path.starts_with('/')) {
         problems.invalid(at, path, "must be a relative path");
@@ -355,7 +355,7 @@ pub(super) fn descending(path: &Value, at: &str, problems: &mut Problems) {
     no_backsteps(path, at, problems);
 }
 
-/// A path without `..`.
+/// Checks that a path has no `..`.
 pub(super) fn no_backsteps(path: &Value, at: &str, problems: &mut Problems) {
     if path.as_str().unwrap_or_default().split('/').any(|step| step == "..") {
         problems.invalid(at, path, "must not contain '..'");
@@ -428,7 +428,7 @@ fn security(context: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// The number of a user or group; absent ones pass.
+/// Checks the id of a user or group; absent ones are valid.
 pub(super) fn account(id: &Value, path: &str, problems: &mut Problems) {
     if id.as_i64().is_some_and(|id| !(0..=i64::from(i32::MAX)).contains(&id)) {
         problems.invalid(path, id, "must be between 0 and 2147483647, inclusive");

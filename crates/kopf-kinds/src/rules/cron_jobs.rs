@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::{Problems, go_text, jobs};
 use crate::fields::text;
 
-/// Suffixes of jobs are eleven characters long.
+/// The suffixes of jobs have eleven characters.
 const NAME_LENGTH_MAX: usize = 52;
 
-/// The problems of a cron job; an update may keep what was allowed before.
+/// The errors of a cron job; an update may keep values that were valid before.
 pub(super) fn check(object: &Value, old: Option<&Value>, problems: &mut Problems) {
     let spec = &object["spec"];
     let old_spec = old.map(|old| &old["spec"]);
@@ -63,7 +63,7 @@ fn schedule(spec: &Value, old: Option<&Value>, problems: &mut Problems) {
     }
 }
 
-/// Whether a text is a schedule of five fields, in the words of upstream's parser.
+/// Parses a schedule of five fields, with the errors of upstream's parser.
 fn parse_schedule(text: &str) -> Result<(), String> {
     let text = match text.strip_prefix("TZ=").or_else(|| text.strip_prefix("CRON_TZ=")) {
         Some(rest) => rest.split_once(' ').map_or("", |(_, schedule)| schedule.trim()),

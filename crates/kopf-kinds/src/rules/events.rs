@@ -1,11 +1,11 @@
-//! Rules of Events. The group of a request decides how strict they are.
+//! Rules of Events. They are stricter for requests in the newer group.
 
 use serde_json::Value;
 
 use super::Problems;
 use crate::fields::text_at;
 
-/// Lengths that events of the newer kind may not exceed.
+/// The maximum lengths in events of the newer group.
 const TEXT_LENGTH_MAX: usize = 128;
 const NOTE_LENGTH_MAX: usize = 1024;
 
@@ -35,7 +35,7 @@ pub(super) fn create(object: &Value, group: &str, problems: &mut Problems) {
     }
 }
 
-/// Rules of a changed event: `events.k8s.io` lets only the series change.
+/// Rules of an updated event: `events.k8s.io` allows only the series to change.
 pub(super) fn update(object: &Value, old: &Value, group: &str, problems: &mut Problems) {
     check_both(object, group, problems);
     if group.is_empty() {
@@ -52,7 +52,7 @@ pub(super) fn update(object: &Value, old: &Value, group: &str, problems: &mut Pr
         ("deprecatedFirstTimestamp", "firstTimestamp"),
         ("deprecatedLastTimestamp", "lastTimestamp"),
         ("deprecatedCount", "count"),
-        // Upstream looks at it twice.
+        // Upstream checks it twice.
         ("reason", "reason"),
         ("type", "type"),
         ("eventTime", "eventTime"),
@@ -91,7 +91,7 @@ fn check_series(object: &Value, problems: &mut Problems) {
     }
 }
 
-/// What both groups insist on.
+/// The rules of both groups.
 fn check_both(object: &Value, group: &str, problems: &mut Problems) {
     let namespace = text_at(object, "/metadata/namespace");
     let about = ["/involvedObject/namespace", "/regarding/namespace"]
@@ -100,7 +100,7 @@ fn check_both(object: &Value, group: &str, problems: &mut Problems) {
         .find(|text| !text.is_empty())
         .unwrap_or_default();
     let has_time = object["eventTime"].is_string();
-    // Events about cluster-scoped objects live in the default namespace.
+    // Events about cluster-scoped objects are in the default namespace.
     let matches = match (has_time, about) {
         (false, "") => matches!(namespace, "" | "default"),
         (false, about) => about == namespace,

@@ -1,4 +1,4 @@
-//! Values as Go's `%#v` prints them in the texts of validation errors.
+//! Values in validation errors, as printed by Go's `%#v`.
 
 use serde_json::Value;
 
@@ -75,7 +75,7 @@ pub(super) fn time(value: &Value) -> String {
     }
 }
 
-/// `core.SecurityContext{...}`, of which Go prints addresses only.
+/// `core.SecurityContext{...}`, of which Go prints only addresses.
 pub(super) fn security_context(context: &Value) -> String {
     const FIELDS: [(&str, &str, &str); 12] = [
         ("Capabilities", "capabilities", "core.Capabilities"),
@@ -98,7 +98,7 @@ pub(super) fn security_context(context: &Value) -> String {
     format!("core.SecurityContext{{{}}}", fields.join(", "))
 }
 
-/// A text in quotes.
+/// A quoted string.
 pub(super) fn quoted(value: &Value) -> String {
     format!("{:?}", value.as_str().unwrap_or_default())
 }

@@ -12,7 +12,7 @@ use crate::fields::{is_empty, list, text};
 use crate::names::{label_problems, name_problem, path_segment_problems, subdomain_problems};
 
 const CIDR_DETAIL: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-/// Parts that no path may have.
+/// Substrings that are not allowed in paths.
 const BAD_PATH_PARTS: [&str; 6] = ["//", "/./", "/../", "%2f", "%2F", "/.."];
 
 pub(super) fn ingress(object: &Value, is_new: bool, problems: &mut Problems) {
@@ -54,7 +54,7 @@ pub(super) fn ingress(object: &Value, is_new: bool, problems: &mut Problems) {
     }
 }
 
-/// A class of ingresses.
+/// Checks an ingress class.
 pub(super) fn class(spec: &Value, problems: &mut Problems) {
     const CONTROLLER_LENGTH_MAX: usize = 250;
     if text(spec, "controller").len() > CONTROLLER_LENGTH_MAX {
@@ -90,7 +90,7 @@ pub(super) fn class(spec: &Value, problems: &mut Problems) {
     }
 }
 
-/// The group, kind and name of another object.
+/// Checks the group, kind and name of another object.
 fn typed_reference(reference: &Value, path: &str, problems: &mut Problems) {
     if let Some(group) = reference["apiGroup"].as_str() {
         for problem in subdomain_problems(group) {
@@ -127,7 +127,7 @@ fn rule(rule: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// A name that may start with a wildcard.
+/// Checks a host name that may start with a wildcard.
 fn host(host: &Value, path: &str, problems: &mut Problems) {
     let name = host.as_str().unwrap_or_default();
     if name.contains('*') {
@@ -317,7 +317,7 @@ fn block(block: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// Address bits, their number, and the length of the prefix.
+/// The address bits, their number, and the prefix length.
 type Network = (u128, u32, u32);
 
 fn parse_cidr(text: &str) -> Option<Network> {
@@ -336,19 +336,19 @@ fn is_strict_subset(part: Network, whole: Network) -> bool {
     part.1 == whole.1 && part.2 > whole.2 && prefix(part.0) == prefix(whole.0)
 }
 
-/// Whether a network is one of IPv6; nothing for what is no network.
+/// Whether a network is IPv6; `None` if it is not a network.
 pub(super) fn is_wide(text: &str) -> Option<bool> {
     parse_cidr(text).map(|(_, width, _)| width > 32)
 }
 
-/// Refuses what is no network.
+/// Rejects values that are not networks.
 pub(super) fn cidr(value: &Value, path: &str, problems: &mut Problems) {
     if parse_cidr(value.as_str().unwrap_or_default().trim()).is_none() {
         problems.invalid(path, value, CIDR_DETAIL);
     }
 }
 
-/// Endpoints that somebody writes by hand.
+/// Checks endpoints that are written by hand.
 pub(super) fn endpoints(object: &Value, problems: &mut Problems) {
     for (index, subset) in list(object, "subsets").iter().enumerate() {
         let path = format!("subsets[{index}]");
@@ -380,7 +380,7 @@ pub(super) fn endpoints(object: &Value, problems: &mut Problems) {
     }
 }
 
-/// Refuses addresses that no other machine can reach.
+/// Rejects addresses that other machines cannot reach.
 pub(super) fn usable(address: &Value, path: &str, problems: &mut Problems) {
     let Ok(parsed) = address.as_str().unwrap_or_default().parse::<IpAddr>() else { return };
     let is_link_local = match parsed {

@@ -1,4 +1,4 @@
-//! What may be written to the status of a job.
+//! Rules of the status of a job.
 
 use std::collections::HashSet;
 
@@ -43,7 +43,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// The problems of a changed status; most rules hold only for what has changed.
+/// The errors of an updated status; most rules apply only to changed fields.
 pub(super) fn check(object: &Value, old: &Value, problems: &mut Problems) {
     let (job, old) = (Job::of(object), Job::of(old));
     for field in ["active", "succeeded", "failed", "ready", "terminating"] {

@@ -16,7 +16,7 @@ const LABELS_PATH: &str = "spec.template.metadata.labels";
 const MANAGER_LENGTH_MAX: usize = 63;
 const PARALLELISM_MAX: i64 = 100_000;
 const FAILED_INDEXES_MAX: i64 = 100_000;
-/// Above this many completions, the other limits are lower.
+/// Above this number of completions, the other limits are lower.
 const MANY_COMPLETIONS: i64 = 100_000;
 const PARALLELISM_MAX_OF_MANY: i64 = 10_000;
 const FAILED_INDEXES_MAX_OF_MANY: i64 = 10_000;
@@ -25,7 +25,7 @@ const CONDITION_PATTERNS_MAX: usize = 20;
 const EXIT_CODES_MAX: usize = 255;
 const SUCCESS_RULES_MAX: usize = 20;
 
-/// The problems of a job; an update checks the spec a second time.
+/// The errors of a job; an update validates the spec a second time.
 pub(super) fn job(object: &Value, is_update: bool, problems: &mut Problems) {
     let spec = &object["spec"];
     generated_selector(object, problems);
@@ -43,7 +43,7 @@ pub(super) fn job(object: &Value, is_update: bool, problems: &mut Problems) {
     }
 }
 
-/// Labels that the server has chosen, and the selector of them.
+/// Checks the generated labels and the selector for them.
 fn generated_selector(object: &Value, problems: &mut Problems) {
     let spec = &object["spec"];
     let selector = &spec["selector"];
@@ -93,7 +93,7 @@ fn whole_spec(spec: &Value, problems: &mut Problems) {
     }
 }
 
-/// The spec of a job, also in the template of a cron job.
+/// Checks the spec of a job, also in the template of a cron job.
 pub(super) fn spec(spec: &Value, path: &str, problems: &mut Problems) {
     for field in [
         "parallelism",
@@ -148,7 +148,7 @@ pub(super) fn spec(spec: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// A path with the domain of its owner, such as `acme.io/foo`.
+/// Checks a path with a domain, such as `acme.io/foo`.
 pub(super) fn domain_path(text: &str, path: &str, problems: &mut Problems) {
     if text.is_empty() {
         problems.required(path, "");
@@ -349,7 +349,7 @@ fn success_policy(spec: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// How many indexes a text such as `0,2-4` names.
+/// The number of indexes in a text such as `0,2-4`.
 pub(super) fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
     if text.is_empty() {
         return Ok(0);
@@ -390,7 +390,7 @@ pub(super) fn count_indexes(text: &str, completions: i64) -> Result<i64, String>
     Ok(total)
 }
 
-/// What may not change about a job.
+/// Checks the immutable fields of a job.
 pub(super) fn update(object: &Value, old: &Value, problems: &mut Problems) {
     let may_move = old["spec"]["suspend"] == true && old["status"]["startTime"].is_null();
     let (spec, old) = (&object["spec"], &old["spec"]);
@@ -407,7 +407,8 @@ pub(super) fn update(object: &Value, old: &Value, problems: &mut Problems) {
         let shown = go_text::label_selector(&spec["selector"]);
         problems.invalid_text("spec.selector", &shown, "field is immutable");
     }
-    // Where the pods of a job run may change until it starts; everything else may not.
+    // The scheduling constraints of a job's pods may change until it starts; everything else may
+    // not.
     let fixed = |template: &Value| {
         let mut fixed = template.clone();
         if let Some(metadata) = fixed["metadata"].as_object_mut().filter(|_| may_move) {

@@ -27,7 +27,7 @@ pub(super) fn selects(selector: &Value, labels: &Value) -> bool {
     by_labels && by_expressions
 }
 
-/// Whether a selector has no requirement at all.
+/// Whether a selector has no requirements.
 pub(super) fn is_empty(selector: &Value) -> bool {
     let no_labels = selector["matchLabels"].as_object().is_none_or(serde_json::Map::is_empty);
     no_labels && list(selector, "matchExpressions").is_empty()
@@ -40,7 +40,7 @@ pub(super) fn is_valid(selector: &Value) -> bool {
     problems.found.is_empty()
 }
 
-/// Refuses malformed labels and expressions.
+/// Rejects malformed labels and expressions.
 pub(super) fn check(selector: &Value, path: &str, problems: &mut Problems) {
     let labels = format!("{path}.matchLabels");
     crate::meta::validate_labels(&selector["matchLabels"], &labels, &mut problems.found);

@@ -18,7 +18,7 @@ const SCOPES: [&str; 6] = [
     "Terminating",
 ];
 
-/// A limit of a kind: its bounds must leave room.
+/// Checks the limits of a range: the bounds must be consistent.
 pub(super) fn limit_range(spec: &Value, problems: &mut Problems) {
     let mut kinds = HashSet::new();
     for (index, limit) in list(spec, "limits").iter().enumerate() {
@@ -48,7 +48,7 @@ pub(super) fn limit_range(spec: &Value, problems: &mut Problems) {
     }
 }
 
-/// Which resources are limited.
+/// Checks the names of the limited resources.
 fn limited_names(limit: &Value, path: &str, problems: &mut Problems) {
     let kind = text(limit, "type");
     for field in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
@@ -70,11 +70,11 @@ fn limited_names(limit: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// Two bounds of which the first may not be above the second.
+/// Two bounds, of which the first may not exceed the second.
 struct Order {
     low: (&'static str, &'static str),
     high: (&'static str, &'static str),
-    /// The field that is blamed, and the one whose amount is shown.
+    /// The field of the error, and the field whose amount is shown.
     at: &'static str,
     shown: &'static str,
 }
@@ -140,7 +140,7 @@ fn bounds(limit: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// How much more than its request a limit may be.
+/// Checks the maximum ratio of limit to request.
 fn ratio(
     ratio: &Value,
     least: Option<&Value>,
@@ -166,7 +166,7 @@ fn ratio(
     }
 }
 
-/// An amount as Go prints the struct, for amounts that are written in their canonical form.
+/// An amount as Go prints the struct, for amounts in canonical form.
 pub(super) fn go_quantity(value: &Value) -> String {
     const SUFFIXES: [(&str, &str); 3] = [("n", "-9"), ("u", "-6"), ("m", "-3")];
     let text = value.as_str().unwrap_or_default();
@@ -179,11 +179,11 @@ pub(super) fn go_quantity(value: &Value) -> String {
     }
 }
 
-/// An amount as Go prints the struct, for fractions that are written with a point.
+/// An amount as Go prints the struct, for fractions with a decimal point.
 pub(super) fn go_fraction(value: &Value) -> String {
     let text = value.as_str().unwrap_or_default();
     let Some(nanos) = Quantity::parse(text).map(Quantity::nanos) else { return text.to_owned() };
-    // The fewest decimal places that hold the amount.
+    // The smallest number of decimals that represents the amount.
     let scale = (0..9).find(|scale| nanos % 10_i128.pow(9 - scale) == 0).unwrap_or(9);
     let number = nanos / 10_i128.pow(9 - scale);
     let is_binary = text.ends_with('i');
@@ -196,7 +196,7 @@ pub(super) fn go_fraction(value: &Value) -> String {
     )
 }
 
-/// The problems of a quota.
+/// The errors of a quota.
 pub(super) fn quota(spec: &Value, problems: &mut Problems) {
     quota_amounts(&spec["hard"], "spec.hard", problems);
     scopes(spec, problems);
@@ -205,7 +205,7 @@ pub(super) fn quota(spec: &Value, problems: &mut Problems) {
     }
 }
 
-/// The problems of the status of a quota.
+/// The errors of a quota's status.
 pub(super) fn quota_status(status: &Value, problems: &mut Problems) {
     for field in ["hard", "used"] {
         quota_amounts(&status[field], &format!("status.{field}"), problems);
@@ -231,7 +231,7 @@ fn go_scopes(scopes: &[Value]) -> String {
     format!("[]core.ResourceQuotaScope{{{}}}", shown.join(", "))
 }
 
-/// How many of the limits are on resources that a scope does not have.
+/// The number of limits on resources that do not belong to a scope.
 fn foreign_limits(spec: &Value, scope: &str) -> usize {
     const COMPUTE: [&str; 6] =
         ["cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"];
@@ -334,7 +334,7 @@ fn scope_values(requirement: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// Scopes decide what a quota has counted, so they stay.
+/// The scopes of a quota determine what it has counted, so they are immutable.
 pub(super) fn quota_update(object: &Value, old: &Value, problems: &mut Problems) {
     let scopes = |quota: &Value| -> BTreeSet<String> {
         list(&quota["spec"], "scopes").iter().map(Value::to_string).collect()

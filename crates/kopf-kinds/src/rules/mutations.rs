@@ -7,7 +7,7 @@ use super::admission::{compile, matching};
 use crate::fields::{is_empty, list, text};
 use crate::schema::cel::Wanted;
 
-/// The patches that a mutation can be: name, field and what its expression yields.
+/// The patch types of mutations: name, field and required result type.
 const PATCHES: [(&str, &str, Wanted); 2] = [
     ("ApplyConfiguration", "applyConfiguration", Wanted::Object),
     ("JSONPatch", "jsonPatch", Wanted::JsonPatch),

@@ -6,14 +6,14 @@ use super::Problems;
 use crate::fields::list;
 use crate::names::qualified_name_problems;
 
-/// The problems of a namespace.
+/// The errors of a namespace.
 pub(super) fn check(spec: &Value, problems: &mut Problems) {
     for name in list(spec, "finalizers") {
         finalizer(name, "spec.finalizers", problems);
     }
 }
 
-/// The problems of a write to `/finalize`, which names each finalizer by its place.
+/// The errors of a write to `/finalize`, which reports each finalizer by its index.
 pub(super) fn finalize(object: &Value, problems: &mut Problems) {
     for (index, name) in list(&object["spec"], "finalizers").iter().enumerate() {
         finalizer(name, &format!("spec.finalizers[{index}]"), problems);

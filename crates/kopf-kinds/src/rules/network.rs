@@ -1,4 +1,4 @@
-//! Rules of services and of the addresses that they get.
+//! Rules of services and their addresses.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use super::{Problems, containers, go_text, ingress};
 use crate::fields::{is_empty, list, text};
 use crate::{FieldError, FieldErrorReason};
 
-/// What is wrong with a text that is no address.
+/// The error for a string that is not an address.
 pub(super) const ADDRESS_DETAIL: &str =
     "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-/// Where addresses of services come from.
+/// The address range of services.
 const SERVICE_NETWORK: &str = "10.96.0.0/16";
 const SERVICE_PREFIX: &str = "10.96.";
 const AFFINITY_SECONDS_MAX: i64 = 86_400;
@@ -31,7 +31,7 @@ pub(super) fn check(resource: &str, object: &Value, old: Option<&Value>, problem
     }
 }
 
-/// Where addresses of services come from: one range of each family.
+/// Checks the address ranges of services: one of each family.
 fn ranges(spec: &Value, problems: &mut Problems) {
     const PATH: &str = "spec.cidrs";
     let ranges = list(spec, "cidrs");
@@ -57,7 +57,7 @@ fn ranges(spec: &Value, problems: &mut Problems) {
     }
 }
 
-/// A range never changes; a second one may be added.
+/// A range is immutable; a second one may be added.
 fn ranges_update(spec: &Value, old: &Value, problems: &mut Problems) {
     let (new, before) = (list(spec, "cidrs"), list(old, "cidrs"));
     let is_added = before.len() == 1 && new.len() == 2;
@@ -74,7 +74,7 @@ fn ranges_update(spec: &Value, old: &Value, problems: &mut Problems) {
     }
 }
 
-/// Which object has an address.
+/// Checks the owner of an address.
 fn address(spec: &Value, problems: &mut Problems) {
     let parent = &spec["parentRef"];
     let path = "spec.parentRef";
@@ -166,7 +166,7 @@ fn service_addresses(spec: &Value, is_new: bool, is_dry_run: bool, problems: &mu
     }
     for (index, family) in list(spec, "ipFamilies").iter().enumerate() {
         let address = &spec["clusterIPs"][index];
-        // Without an address of its own, a service can be of any family.
+        // A service without its own address can be of any family.
         if family != "IPv6" || is_headless {
             continue;
         }
@@ -213,7 +213,7 @@ fn service_policies(spec: &Value, problems: &mut Problems) {
         }
     }
     for (index, range) in list(spec, "loadBalancerSourceRanges").iter().enumerate() {
-        // Upstream spells this one field with a capital.
+        // Upstream capitalizes this field.
         ingress::cidr(range, &format!("spec.LoadBalancerSourceRanges[{index}]"), problems);
     }
     let is_external = matches!(text(spec, "type"), "NodePort" | "LoadBalancer")
@@ -236,12 +236,12 @@ fn service_policies(spec: &Value, problems: &mut Problems) {
     }
 }
 
-/// What only load balancers may have.
+/// Checks fields that only load balancers may have.
 fn balancer_policies(spec: &Value, problems: &mut Problems) {
     let is_balancer = spec["type"] == "LoadBalancer";
     let only = "may only be used when `type` is 'LoadBalancer'";
     if !is_balancer && !is_empty(spec, "loadBalancerSourceRanges") {
-        // Upstream spells this one field with a capital.
+        // Upstream capitalizes this field.
         problems.forbidden("spec.LoadBalancerSourceRanges", only);
     }
     if !is_balancer && !is_empty(spec, "loadBalancerClass") {
@@ -256,7 +256,7 @@ fn balancer_policies(spec: &Value, problems: &mut Problems) {
     }
 }
 
-/// Which node ports exist; upstream finds out when it allocates them.
+/// Checks that node ports are in range; upstream does so when it allocates them.
 pub(super) fn node_ports(spec: &Value, problems: &mut Problems) {
     for (index, port) in list(spec, "ports").iter().enumerate() {
         let number = port["nodePort"].as_i64().unwrap_or_default();

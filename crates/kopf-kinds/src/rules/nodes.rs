@@ -8,7 +8,7 @@ use super::{Problems, go_text, ingress, resources};
 use crate::fields::{list, text};
 use crate::names::qualified_name_problems;
 
-/// The problems of a node.
+/// The errors of a node.
 pub(super) fn check(object: &Value, problems: &mut Problems) {
     let spec = &object["spec"];
     taints(spec, problems);
@@ -25,7 +25,7 @@ pub(super) fn check(object: &Value, problems: &mut Problems) {
     }
 }
 
-/// The problems of a changed node or of its status.
+/// The errors of an updated node or its status.
 pub(super) fn update(object: &Value, old: &Value, problems: &mut Problems) {
     let (spec, old_spec) = (&object["spec"], &old["spec"]);
     amounts(&object["status"], problems);
@@ -69,7 +69,7 @@ fn taints(spec: &Value, problems: &mut Problems) {
     const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
     let mut seen = HashSet::new();
     for (index, taint) in list(spec, "taints").iter().enumerate() {
-        // Upstream looks for taints in the metadata.
+        // Upstream reports taints as part of the metadata.
         let path = format!("metadata.taints[{index}]");
         for problem in qualified_name_problems(text(taint, "key")) {
             problems.invalid(&format!("{path}.key"), &text(taint, "key").into(), &problem);

@@ -1,4 +1,4 @@
-//! Rules of pod specs, wherever they appear.
+//! Rules of pod specs in all kinds.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ pub(super) const LABEL_DETAIL: &str = "a lowercase RFC 1123 label must consist o
     characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or \
     '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
-/// The problems of a pod spec at `path`, wherever it stands.
+/// The errors of a pod spec at `path`, in any kind.
 pub(super) fn check(spec: &Value, path: &str, problems: &mut Problems) {
     let volumes = volumes::check(spec, path, problems);
     let regular = list(spec, "containers");
@@ -54,7 +54,7 @@ pub(super) fn check(spec: &Value, path: &str, problems: &mut Problems) {
     scheduling::host_aliases(spec, path, problems);
 }
 
-/// What only pods are refused for, not templates.
+/// Checks that apply only to pods, not to templates.
 pub(super) fn check_pod(spec: &Value, problems: &mut Problems) {
     for field in ["containers", "initContainers"] {
         for (index, container) in list(spec, field).iter().enumerate() {
@@ -109,7 +109,7 @@ fn check_host_network(spec: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// What needs the user namespace or the network of the node.
+/// Checks fields that need the user namespace or the network of the node.
 fn check_host_users(spec: &Value, path: &str, problems: &mut Problems) {
     let lists = ["containers", "initContainers", "ephemeralContainers"];
     for list_name in lists {
@@ -159,7 +159,7 @@ pub(super) fn check_port_number(port: &Value, path: &str, problems: &mut Problem
     }
 }
 
-/// A pod's spec is fixed except for images, deadline, tolerations and a few more.
+/// A pod's spec is immutable except for images, deadline, tolerations and a few other fields.
 pub(super) fn update(object: &Value, old: &Value, problems: &mut Problems) {
     let (spec, old_spec) = (&object["spec"], &old["spec"]);
     for field in ["containers", "initContainers"] {
@@ -210,7 +210,7 @@ pub(super) fn update(object: &Value, old: &Value, problems: &mut Problems) {
     );
 }
 
-/// What `/resize` may not do.
+/// Rejects changes that `/resize` may not make.
 pub(super) fn resize(object: &Value, old: &Value, problems: &mut Problems) {
     let (spec, old_spec) = (&object["spec"], &old["spec"]);
     check(spec, "spec", problems);
@@ -283,7 +283,7 @@ fn resize_container(new: &Value, old: &Value, path: &str, problems: &mut Problem
     }
 }
 
-/// A deadline can be set and shortened; false when nothing else should be checked.
+/// A deadline can be set and shortened; returns false if nothing else should be checked.
 fn check_deadline(spec: &Value, old: &Value, problems: &mut Problems) -> bool {
     let path = "spec.activeDeadlineSeconds";
     let (new, old) = (&spec["activeDeadlineSeconds"], &old["activeDeadlineSeconds"]);
@@ -312,7 +312,7 @@ fn fixed_part(spec: &Value, is_gated: bool) -> Value {
         "activeDeadlineSeconds",
         "tolerations",
         "schedulingGates",
-        // Set by its own endpoint, which shares this check.
+        // Set by its own endpoint, which uses the same check.
         "ephemeralContainers",
     ] {
         fields.shift_remove(field);

@@ -6,9 +6,9 @@ use super::{Problems, limits};
 use crate::names::qualified_name_problems;
 use crate::quantity::Quantity;
 
-/// Resources that every container knows.
+/// Resources that every container supports.
 const CONTAINER_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// Resources without a prefix that a quota may limit.
+/// Unprefixed resources that a quota may limit.
 const QUOTA_RESOURCES: [&str; 19] = [
     "cpu",
     "memory",
@@ -93,7 +93,7 @@ pub(super) fn check(resources: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// An amount of a resource: not negative, and whole where it counts things.
+/// Checks an amount of a resource: not negative, and an integer for countable resources.
 pub(super) fn quantity(name: &str, value: &Value, path: &str, problems: &mut Problems) {
     const ONE: i128 = 1_000_000_000;
     let Some(amount) = nanos(value) else { return };
@@ -106,7 +106,7 @@ pub(super) fn quantity(name: &str, value: &Value, path: &str, problems: &mut Pro
     }
 }
 
-/// An amount that is not negative, shown as a whole number.
+/// Checks that an amount is not negative; shows it as an integer.
 pub(super) fn basic(value: &Value, path: &str, problems: &mut Problems) {
     const ONE: i128 = 1_000_000_000;
     let Some(amount) = nanos(value).filter(|amount| *amount < 0) else { return };
@@ -114,7 +114,7 @@ pub(super) fn basic(value: &Value, path: &str, problems: &mut Problems) {
     problems.invalid_text(path, &whole.to_string(), "must be a valid resource quantity");
 }
 
-/// A resource with a prefix of its own.
+/// Whether a resource has its own prefix.
 fn is_extended(name: &str) -> bool {
     name.contains('/')
         && !name.starts_with("kubernetes.io/")
@@ -123,13 +123,13 @@ fn is_extended(name: &str) -> bool {
         && !name.starts_with("requests.")
 }
 
-/// Whether a quota may limit a resource without a prefix.
+/// Whether a quota may limit an unprefixed resource.
 pub(super) fn is_quota_resource(name: &str) -> bool {
     let page = name.strip_prefix("requests.").unwrap_or(name);
     QUOTA_RESOURCES.contains(&name) || page.starts_with(HUGE_PAGES)
 }
 
-/// A resource that a quota, a range or a node may name.
+/// Checks the name of a resource in a quota, a limit range or a node.
 pub(super) fn resource_name(name: &str, path: &str, problems: &mut Problems) -> bool {
     let wrong = qualified_name_problems(name);
     for problem in &wrong {
@@ -146,7 +146,7 @@ pub(super) fn resource_name(name: &str, path: &str, problems: &mut Problems) -> 
     true
 }
 
-/// A resource that a container may ask for.
+/// Checks the name of a resource that a container may request.
 pub(super) fn container_resource(name: &str, path: &str, problems: &mut Problems) {
     if !resource_name(name, path, problems) {
         return;

@@ -1,4 +1,4 @@
-//! Rules of where pods may run: tolerations, affinity, spreading, names and gates.
+//! Rules of pod scheduling: tolerations, affinity, spreading, names and gates.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::names::{
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-/// What a pod spec says about security as a whole.
+/// Checks the security context of a pod.
 pub(super) fn security(context: &Value, path: &str, problems: &mut Problems) {
     for field in ["fsGroup", "runAsUser", "runAsGroup"] {
         containers::account(&context[field], &format!("{path}.{field}"), problems);
@@ -62,7 +62,7 @@ fn weight(weighted: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// Which nodes are meant: those that any of the terms selects.
+/// Checks a node selector, which selects nodes that match any of its terms.
 pub(super) fn node_selector(selector: &Value, path: &str, problems: &mut Problems) {
     let path = format!("{path}.nodeSelectorTerms");
     if is_empty(selector, "nodeSelectorTerms") {
@@ -114,7 +114,7 @@ fn node_requirement(requirement: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// The name is the only field of a node that can be selected by.
+/// The name is the only selectable field of a node.
 fn node_field(requirement: &Value, path: &str, problems: &mut Problems) {
     let values = list(requirement, "values");
     match text(requirement, "operator") {
@@ -196,7 +196,7 @@ pub(super) fn spreading(spec: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// Names that a pod spec refers to or gives itself.
+/// Checks the names that a pod spec refers to or defines.
 pub(super) fn names(spec: &Value, path: &str, problems: &mut Problems) {
     for field in ["serviceAccountName", "nodeName"] {
         let name = text(spec, field);

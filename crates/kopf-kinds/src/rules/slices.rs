@@ -16,7 +16,7 @@ const ADDRESSES_MAX: usize = 100;
 const PORTS_MAX: usize = 20_000;
 const HINTS_MAX: usize = 8;
 
-/// The problems of a slice; endpoints that were accepted before stay acceptable.
+/// The errors of a slice; endpoints that were accepted before remain valid.
 pub(super) fn check(object: &Value, old: Option<&Value>, problems: &mut Problems) {
     if is_empty(object, "addressType") {
         problems.required("addressType", "");
@@ -29,7 +29,7 @@ pub(super) fn check(object: &Value, old: Option<&Value>, problems: &mut Problems
     }
 }
 
-/// What may not change about a slice.
+/// Checks the immutable fields of a slice.
 pub(super) fn update(object: &Value, old: &Value, problems: &mut Problems) {
     problems.immutable("addressType", &object["addressType"], &old["addressType"]);
 }

@@ -1,4 +1,4 @@
-//! What may be written to the status of built-in kinds.
+//! Rules of the status of built-in kinds.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::network::{ADDRESS_DETAIL, is_address};
 use crate::fields::{list, text};
 use crate::names::{qualified_name_problems, subdomain_problems};
 
-/// The problems of a changed status.
+/// The errors of an updated status.
 pub(super) fn check(
     group: &str,
     resource: &str,
@@ -47,13 +47,13 @@ fn counts(status: &Value, fields: &[&str], problems: &mut Problems) {
     }
 }
 
-/// The problems of the status of a disruption budget.
+/// The errors of the status of a disruption budget.
 fn budget(status: &Value, problems: &mut Problems) {
     conditions(list(status, "conditions"), "status.conditions", problems);
     counts(status, &BUDGET_COUNTS, problems);
 }
 
-/// Conditions of the common form: each has a type of its own, a status, a time and a reason.
+/// Checks standard conditions: each has a unique type, a status, a time and a reason.
 fn conditions(conditions: &[Value], path: &str, problems: &mut Problems) {
     const REASON_LENGTH_MAX: usize = 1024;
     const MESSAGE_LENGTH_MAX: usize = 32_768;
@@ -94,7 +94,7 @@ fn pod(status: &Value, old_pod: &Value, problems: &mut Problems) {
     let old = &old_pod["status"];
     for (index, condition) in list(status, "conditions").iter().enumerate() {
         for problem in qualified_name_problems(text(condition, "type")) {
-            // Upstream spells this field with a capital.
+            // Upstream capitalizes this field.
             let path = format!("status.conditions[{index}].Type");
             problems.invalid(&path, &condition["type"], &problem);
         }
@@ -128,7 +128,7 @@ fn pod(status: &Value, old_pod: &Value, problems: &mut Problems) {
     }
 }
 
-/// A container that has ended and is not restarted stays ended.
+/// A terminated container that is not restarted stays terminated.
 fn ended_containers(
     statuses: &[Value],
     old: &[Value],
@@ -155,7 +155,7 @@ fn ended_containers(
     }
 }
 
-/// At most one address of each family; those that were there before stay acceptable.
+/// Checks that there is at most one address of each family; existing ones remain valid.
 fn addresses(items: &[Value], old: &[Value], path: &str, kind: &str, problems: &mut Problems) {
     let mut is_valid = true;
     for (index, item) in items.iter().enumerate() {
@@ -177,7 +177,7 @@ fn addresses(items: &[Value], old: &[Value], path: &str, kind: &str, problems: &
     }
 }
 
-/// Where a load balancer can be reached.
+/// Checks the addresses of a load balancer.
 fn balancer(status: &Value, problems: &mut Problems) {
     for (index, ingress) in list(&status["loadBalancer"], "ingress").iter().enumerate() {
         let path = format!("status.loadBalancer.ingress[{index}]");

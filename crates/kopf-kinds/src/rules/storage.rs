@@ -10,7 +10,7 @@ use crate::{FieldError, FieldErrorReason};
 
 const ACCESS_MODES: [&str; 4] =
     ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-/// The sources of volumes, in the order in which they are checked.
+/// The sources of volumes, in the order of the checks.
 const SOURCES: [&str; 22] = [
     "hostPath",
     "gcePersistentDisk",
@@ -88,7 +88,7 @@ fn claim(spec: &Value, problems: &mut Problems) {
     data_sources(spec, problems);
 }
 
-/// What a claim is filled with.
+/// Checks the data sources of a claim.
 fn data_sources(spec: &Value, problems: &mut Problems) {
     for field in ["dataSource", "dataSourceRef"] {
         let source = &spec[field];
@@ -216,7 +216,7 @@ fn volume_source(spec: &Value, problems: &mut Problems) {
     }
 }
 
-/// A volume of one node has to say which one.
+/// A local volume must specify its node.
 fn local(spec: &Value, source: &Value, problems: &mut Problems) {
     if is_empty(source, "path") {
         problems.required("spec.local.path", "");
@@ -246,7 +246,7 @@ fn csi(source: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// The name of a CSI driver.
+/// Checks the name of a CSI driver.
 pub(super) fn driver_name(name: &str, path: &str, problems: &mut Problems) {
     const LENGTH_MAX: usize = 63;
     if name.is_empty() {
@@ -276,7 +276,8 @@ fn secret_reference(reference: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// A bound claim may grow, and any claim be bound and name its class once; nothing else changes.
+/// A bound claim may grow, and any claim may be bound and get a class once; nothing else may
+/// change.
 pub(super) fn claim_update(object: &Value, old: &Value, problems: &mut Problems) {
     let (spec, old_spec) = (&object["spec"], &old["spec"]);
     let is_bound = object["status"]["phase"] == "Bound";
@@ -322,7 +323,7 @@ pub(super) fn claim_update(object: &Value, old: &Value, problems: &mut Problems)
     problems.immutable("volumeMode", &spec["volumeMode"], &old_spec["volumeMode"]);
 }
 
-/// Makes a field of one object that of another, absent if it is absent there.
+/// Copies a field to another object; removes it if it is absent.
 fn copy_field(object: &mut Value, other: &Value, field: &str) {
     let Some(fields) = object.as_object_mut() else { return };
     match other.get(field) {
@@ -331,7 +332,7 @@ fn copy_field(object: &mut Value, other: &Value, field: &str) {
     };
 }
 
-/// Where the data of a volume are never changes.
+/// The source of a volume is immutable.
 pub(super) fn volume_update(object: &Value, old: &Value, problems: &mut Problems) {
     let (spec, old_spec) = (&object["spec"], &old["spec"]);
     let is_same = |kind: &str| {
@@ -349,7 +350,7 @@ pub(super) fn volume_update(object: &Value, old: &Value, problems: &mut Problems
     problems.immutable("volumeMode", &spec["volumeMode"], &old_spec["volumeMode"]);
 }
 
-/// The problems of the status of a claim.
+/// The errors of a claim's status.
 pub(super) fn claim_status(object: &Value, problems: &mut Problems) {
     const STATES: [&str; 5] = [
         "ControllerResizeInProgress",
@@ -378,7 +379,7 @@ pub(super) fn claim_status(object: &Value, problems: &mut Problems) {
     }
 }
 
-/// Of the resources without a prefix, a claim knows storage alone.
+/// `storage` is the only unprefixed resource of a claim.
 fn allocated_name(name: &str, path: &str, problems: &mut Problems) -> bool {
     let before = problems.found.len();
     for problem in crate::names::qualified_name_problems(name) {

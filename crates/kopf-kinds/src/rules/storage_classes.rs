@@ -23,7 +23,7 @@ pub(super) fn check(resource: &str, object: &Value, is_new: bool, problems: &mut
     }
 }
 
-/// The problems of a changed object.
+/// The errors of an updated object.
 pub(super) fn update(resource: &str, object: &Value, old: &Value, problems: &mut Problems) {
     match resource {
         "storageclasses" => {
@@ -36,7 +36,7 @@ pub(super) fn update(resource: &str, object: &Value, old: &Value, problems: &mut
         }
         "csidrivers" => {
             let (spec, old) = (&object["spec"], &old["spec"]);
-            // Upstream spells this field like this.
+            // This is upstream's spelling of the field.
             let path = "spec.attachedRequired";
             problems.immutable(path, &spec["attachRequired"], &old["attachRequired"]);
             let modes = &spec["volumeLifecycleModes"];

@@ -9,7 +9,7 @@ use super::containers::{descending, no_backsteps};
 use super::pod_spec::{LABEL_DETAIL, is_label};
 use crate::fields::{is_empty, list, text};
 
-/// Sources in the order in which upstream looks at them.
+/// The sources in the order of upstream's checks.
 const SOURCES: [&str; 30] = [
     "emptyDir",
     "hostPath",
@@ -115,7 +115,7 @@ fn source(volume: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// A path on the node.
+/// Checks a path on the node.
 pub(super) fn host_path(source: &Value, path: &str, problems: &mut Problems) {
     if is_empty(source, "path") {
         problems.required(&format!("{path}.path"), "");
@@ -125,7 +125,7 @@ pub(super) fn host_path(source: &Value, path: &str, problems: &mut Problems) {
     problems.one_of_if_set(source, path, "type", &HOST_PATH_TYPES);
 }
 
-/// A share of an NFS server.
+/// Checks an NFS share.
 pub(super) fn nfs(source: &Value, path: &str, problems: &mut Problems) {
     for field in ["server", "path"] {
         if is_empty(source, field) {

@@ -1,4 +1,4 @@
-//! What is accepted, but probably not meant: the texts of `Warning` headers.
+//! Warnings about values that are accepted, but probably not intended: `Warning` headers.
 
 use std::collections::{HashMap, HashSet};
 
@@ -28,7 +28,7 @@ pub(crate) fn of(group: &str, resource: &str, object: &Value) -> Vec<String> {
     warnings
 }
 
-/// The warning about a service account that limits which secrets its pods may mount.
+/// The warning about a service account that limits the secrets that its pods may mount.
 fn account(object: &Value) -> Option<String> {
     const ANNOTATION: &str = "kubernetes.io/enforce-mountable-secrets";
     object["metadata"]["annotations"].get(ANNOTATION).map(|_| {
@@ -39,7 +39,7 @@ fn account(object: &Value) -> Option<String> {
     })
 }
 
-/// The warnings about new objects of a kind that says nothing about changed ones.
+/// The warnings about new objects of a kind that has none for updated ones.
 pub(crate) fn of_new(group: &str, resource: &str, object: &Value) -> Option<String> {
     let is_named = group == "discovery.k8s.io"
         && resource == "endpointslices"
@@ -47,7 +47,7 @@ pub(crate) fn of_new(group: &str, resource: &str, object: &Value) -> Option<Stri
     is_named.then(|| "spec.addressType: FQDN endpoints are deprecated".to_owned())
 }
 
-/// The warning about a name of which hosts are named.
+/// The warning about a name that is also used as a host name.
 pub(crate) fn of_name(group: &str, resource: &str, name: &str) -> Option<String> {
     const LABEL_LENGTH_MAX: usize = 63;
     let use_of_name = match (group, resource) {
@@ -74,7 +74,7 @@ pub(crate) fn of_name(group: &str, resource: &str, name: &str) -> Option<String>
     ))
 }
 
-/// Containers in the order in which upstream visits them, with their paths.
+/// Containers in upstream's order, with their paths.
 fn containers<'spec>(
     spec: &'spec Value,
     path: &str,
@@ -97,7 +97,7 @@ fn variables(spec: &Value, path: &str, warnings: &mut Vec<String>) {
             }
             let reference = format!("$({name})");
             let value = text(variable, "value");
-            // A value that builds on the previous one is meant.
+            // A value that extends the previous one is intended.
             let extends = value.contains(&reference) && value != reference;
             if !extends || variable["valueFrom"].is_object() {
                 warnings.push(format!(
@@ -142,7 +142,7 @@ fn ports(spec: &Value, path: &str, warnings: &mut Vec<String>) {
     warnings.extend(about_names);
 }
 
-/// How two ports with the same number and protocol get in each other's way.
+/// How two ports with the same number and protocol conflict.
 fn relation(port: &Value, other: &Value) -> Option<&'static str> {
     let host_port = |port: &Value| port["hostPort"].as_i64().unwrap_or_default();
     let (address, other_address) = (text(port, "hostIP"), text(other, "hostIP"));

@@ -1,4 +1,4 @@
-//! Rules of the kinds that keep pods running.
+//! Rules of workloads.
 
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ fn replication_controller(spec: &Value, problems: &mut Problems) {
 fn replica_set(spec: &Value, problems: &mut Problems) {
     problems.not_negative("spec.replicas", &spec["replicas"]);
     problems.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
-    // The text is that of deployments.
+    // The message is that of deployments.
     if selector(spec, "deployment", problems) {
         selected_template(spec, problems);
         template(&spec["template"], "spec.template", &["Always"], problems);
@@ -66,7 +66,7 @@ fn replica_set(spec: &Value, problems: &mut Problems) {
     }
 }
 
-/// A required selector; tells whether it is well-formed.
+/// Checks a required selector; returns whether it is well-formed.
 fn selector(spec: &Value, kind: &str, problems: &mut Problems) -> bool {
     let selector = &spec["selector"];
     if selector.is_null() {
@@ -88,7 +88,7 @@ fn selector(spec: &Value, kind: &str, problems: &mut Problems) -> bool {
     is_valid
 }
 
-/// A template has the labels that are selected by.
+/// Checks that the labels of the template match the selector.
 fn selected_template(spec: &Value, problems: &mut Problems) {
     let (selector, labels) = (&spec["selector"], &spec["template"]["metadata"]["labels"]);
     if selector.is_null() || !labels::selects(selector, labels) {
@@ -168,7 +168,7 @@ fn deployment_strategy(strategy: &Value, problems: &mut Problems) {
     not_more_than_all(&rolling["maxUnavailable"], &path, problems);
 }
 
-/// The template of pods with these restart policies.
+/// Checks a pod template with one of these restart policies.
 pub(super) fn template(
     template: &Value,
     path: &str,
@@ -191,7 +191,7 @@ pub(super) fn template(
     }
 }
 
-/// A number or a percentage of pods.
+/// Checks a number or a percentage of pods.
 pub(super) fn amount(value: &Value, path: &str, problems: &mut Problems) {
     match value.as_str() {
         Some(text) => {
@@ -207,7 +207,7 @@ pub(super) fn amount(value: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// Not more than all of them.
+/// Checks that a percentage is at most 100 %.
 pub(super) fn not_more_than_all(value: &Value, path: &str, problems: &mut Problems) {
     let percent = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<u64>().ok());
     if percent.is_some_and(|percent| percent > 100) {
@@ -244,7 +244,7 @@ fn stateful_set(spec: &Value, is_new: bool, problems: &mut Problems) {
         if spec["selector"].is_null() || !labels::is_empty(&spec["selector"]) {
             selected_template(spec, problems);
         }
-        // Nothing else of the template is checked before pods are made of it.
+        // The rest of the template is checked only when pods are created from it.
         let found = &mut problems.found;
         crate::meta::validate_labels(&metadata["labels"], "spec.template.labels", found);
         let path = "spec.template.annotations";
@@ -409,7 +409,7 @@ fn stateful_set_update(spec: &Value, old: &Value, problems: &mut Problems) {
     }
 }
 
-/// Counters of a status are not negative, and cannot exceed the replicas that they count.
+/// Checks that counters of a status are not negative and do not exceed the number of replicas.
 pub(super) fn status(resource: &str, object: &Value, old: &Value, problems: &mut Problems) {
     let status = &object["status"];
     let (parts, others): (&[&str], &[&str]) = match resource {

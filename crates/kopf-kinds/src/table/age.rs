@@ -1,8 +1,8 @@
-//! Durations and ages as people read them: `5d3h`, `12m`, `45s`.
+//! Human-readable durations and ages: `5d3h`, `12m`, `45s`.
 
 use jiff::Timestamp;
 
-/// The age of something that happened at `time`; `<unknown>` without a readable time.
+/// The age of an event at `time`; `<unknown>` if the time is invalid.
 pub(crate) fn since(time: &str, now: Timestamp) -> String {
     match time.parse::<Timestamp>() {
         Ok(time) => human(now.as_second() - time.as_second()),
@@ -18,7 +18,7 @@ pub(crate) fn between(start: &str, end: &str) -> String {
     }
 }
 
-/// A duration with at most two units, exact where it is short.
+/// A duration with at most two units, exact if it is short.
 pub(crate) fn human(seconds: i64) -> String {
     let minutes = seconds / 60;
     let hours = minutes / 60;

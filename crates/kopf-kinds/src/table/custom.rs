@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{CREATED_DESCRIPTION, NAME_DESCRIPTION, Row, age, column};
 use crate::json_path::JsonPath;
 
-/// The columns of a version; without declared ones, the age.
+/// The columns of a version; the age if none are declared.
 pub(super) fn columns(declared: &[Value]) -> Value {
     let mut columns = vec![column("Name", "string", "name", 0, NAME_DESCRIPTION)];
     for declaration in declared {
@@ -52,7 +52,7 @@ fn cell(kind: &str, value: &Value, row: &Row<'_>) -> Value {
             float => json!(float),
         },
         ("boolean", Value::Bool(_)) => value.clone(),
-        // What Go's templates print for a value that is nil.
+        // Go's templates print this for nil.
         ("string", Value::Null) => json!("<no value>"),
         ("string", Value::String(text)) => json!(text),
         ("string", Value::Object(_) | Value::Array(_)) => json!(sorted_json(value)),

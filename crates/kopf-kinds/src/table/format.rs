@@ -1,4 +1,4 @@
-//! Reading fields for cells, and texts that several kinds share.
+//! Reads fields for cells, and formats values that several kinds share.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ impl<'a> Row<'a> {
         if pointer.contains('~') {
             return self.object.pointer(pointer).unwrap_or(&Value::Null);
         }
-        // Without escapes, steps can be looked up as they are; rows are made by the thousand.
+        // Without escapes, steps can be looked up directly; there may be thousands of rows.
         let step = |value: &'a Value, step: &str| match value {
             Value::Object(fields) => fields.get(step),
             Value::Array(items) => items.get(step.parse::<usize>().ok()?),

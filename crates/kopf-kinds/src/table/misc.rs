@@ -1,4 +1,4 @@
-//! Rows of the kinds that belong to no larger family.
+//! Rows of miscellaneous kinds.
 
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ fn roles(labels: &Value) -> String {
     if roles.is_empty() { "<none>".into() } else { roles.join(",") }
 }
 
-/// Events exist in two groups with different names for the same facts.
+/// Events exist in two groups with different names for the same fields.
 fn event(row: &Row<'_>, about: &str, source: &str) -> Vec<Value> {
     let first_of = |pointers: &[&str]| {
         let found = pointers.iter().find(|pointer| !row.text(pointer).is_empty());

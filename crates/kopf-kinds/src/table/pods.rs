@@ -1,11 +1,11 @@
-//! The row of a pod: what its containers are doing, in one word.
+//! The row of a pod: the state of its containers, in one word.
 
 use serde_json::{Value, json};
 
 use super::format::list;
 use super::{Row, age};
 
-/// What is found out while looking at the containers of a pod.
+/// The state gathered from the containers of a pod.
 #[derive(Default)]
 struct Summary {
     reason: String,
@@ -62,7 +62,7 @@ fn is_sidecar(container: &Value) -> bool {
     container["restartPolicy"] == "Always"
 }
 
-/// Looks at init containers until one that is not done; says whether there is one.
+/// Checks init containers up to the first unfinished one; returns whether there is one.
 fn look_at_init_containers(row: &Row<'_>, summary: &mut Summary) -> bool {
     let specs = row.list("/spec/initContainers");
     let mut sidecar_restarts = Summary::default();
@@ -91,7 +91,7 @@ fn look_at_init_containers(row: &Row<'_>, summary: &mut Summary) -> bool {
         };
         return true;
     }
-    // Restarts of init containers that are done no longer matter.
+    // Restarts of finished init containers no longer matter.
     summary.restarts = sidecar_restarts.restarts;
     summary.last_restart = sidecar_restarts.last_restart;
     false

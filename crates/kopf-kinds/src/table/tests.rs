@@ -52,7 +52,7 @@ fn every_recorded_resource_has_as_many_cells_as_columns() {
         };
         let info = resource(group, version, name);
         let cells = cells(&info, &json!({"metadata": {"name": "x"}}), now());
-        // The real server sends one cell more than columns for this kind.
+        // The real server sends one more cell than columns for this kind.
         let extra = usize::from(name == "ipaddresses");
         assert_eq!(columns(&info).as_array().unwrap().len() + extra, cells.len(), "{key}");
     }

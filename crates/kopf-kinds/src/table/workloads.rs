@@ -1,4 +1,4 @@
-//! Rows of the kinds that run pods, and of those that scale and protect them.
+//! Rows of workloads, and of the kinds that scale and protect them.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Updates that a real server refused, checked with our rules.
+//! Updates that a real server rejected, checked with our rules.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Nothing, Recorded, causes, resource, without_addresses};
 use crate::{KindContext, SequentialIds, strategy_for};
 use kopf_apimachinery::StatusError;
 
-/// An update of an object, or of its status, and why it was refused.
+/// An update of an object or its status, and why it was rejected.
 struct Refused {
     recorded: Recorded,
     subresource: String,

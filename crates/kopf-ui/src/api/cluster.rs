@@ -1,4 +1,4 @@
-//! Any resource of the cluster, as kubectl would list it, and the events.
+//! Any resource of the cluster, as kubectl would list it, and events.
 
 use kopf_engine::journal::resource_name;
 use kopf_model::Resource;
@@ -9,9 +9,9 @@ use crate::asked::Asked;
 use crate::children::{address, collection_path};
 use crate::desk::Desk;
 
-/// More objects of a kind are not shown.
+/// The maximum number of objects shown per kind.
 const LISTED_MAX: usize = 1000;
-/// Lists with the columns of kubectl.
+/// Requests lists with the columns of kubectl.
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json";
 
 /// All resources that can be listed.
@@ -35,7 +35,7 @@ pub(crate) async fn kinds(desk: &Desk) -> Answered {
     Ok(kinds.into())
 }
 
-/// The objects of a resource, with the columns that the server suggests.
+/// The objects of a resource, with the server's columns.
 pub(crate) async fn list(desk: &Desk, asked: &Asked) -> Answered {
     let resource = address(desk, asked).await?;
     let namespace = asked.optional_name("namespace")?;
@@ -77,7 +77,7 @@ pub(crate) async fn events(desk: &Desk, asked: &Asked) -> Answered {
     Ok(event_rows(&list).into())
 }
 
-/// What matters of events, the newest first.
+/// The relevant fields of events, newest first.
 pub(crate) fn event_rows(list: &Value) -> Vec<Value> {
     let events = list["items"].as_array().into_iter().flatten();
     let mut rows: Vec<(String, Value)> = events

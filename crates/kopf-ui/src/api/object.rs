@@ -1,4 +1,4 @@
-//! One object: as it is in the cluster, as the operator remembers it, and what the cluster says.
+//! One object: its state in the cluster, in the operator's memory, and its events.
 
 use jiff::Timestamp;
 use kopf_client::Failure;
@@ -75,7 +75,7 @@ fn records(records: &[(String, ProgressRecord)]) -> Value {
     records.collect()
 }
 
-/// The object as people want to see it: no bookkeeping of managers, no secrets.
+/// The object for display: without managed fields and secrets.
 pub(crate) fn shown(mut object: Value) -> Value {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.shift_remove("managedFields");
@@ -94,7 +94,7 @@ pub(crate) fn shown(mut object: Value) -> Value {
     object
 }
 
-/// What the cluster's events tell of the object, the newest first.
+/// The cluster's events about the object, newest first.
 async fn events(desk: &Desk, namespace: Option<&str>, name: &str) -> Result<Vec<Value>, Refused> {
     let namespace = namespace.unwrap_or("default");
     let selector = format!("involvedObject.name%3D{name}");

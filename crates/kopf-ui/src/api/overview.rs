@@ -8,7 +8,7 @@ use crate::asked::Asked;
 use crate::desk::Desk;
 use crate::problems::problems;
 
-/// How the operator is doing; samples only after the time that is asked for.
+/// The state of the operator, with samples after the requested time.
 pub(crate) fn overview(desk: &Desk, asked: &Asked) -> Value {
     let now = Timestamp::now();
     let known = desk.known.lock();

@@ -18,7 +18,7 @@ fn only_addresses_of_this_machine_with_our_port_are_ours() {
     for host in ["127.0.0.1:4711", "localhost:4711", "[::1]:4711"] {
         assert_eq!(guard().check_host(&headers(&[(header::HOST, host)])), Ok(()), "{host}");
     }
-    // The second one is what a name looks like that was rebound to this machine.
+    // The second one is a DNS name that was rebound to this machine.
     for host in ["127.0.0.1", "evil.example:4711", "127.0.0.1:80", "localhost.evil.example:4711"] {
         let checked = guard().check_host(&headers(&[(header::HOST, host)]));
         assert_eq!(checked, Err(Refusal::Host), "{host}");
@@ -27,7 +27,7 @@ fn only_addresses_of_this_machine_with_our_port_are_ours() {
 }
 
 #[test]
-fn nothing_is_told_without_the_token() {
+fn nothing_is_served_without_the_token() {
     let host = (header::HOST, "127.0.0.1:4711");
     let right = headers(&[host.clone(), (header::AUTHORIZATION, "Bearer a-secret")]);
     assert_eq!(guard().check_caller(&Method::GET, &right, false), Ok(()));

@@ -22,7 +22,7 @@ fn object(annotations: Value, spec: Value) -> Object {
 }
 
 #[test]
-fn records_are_told_from_other_annotations() {
+fn records_are_reported_from_other_annotations() {
     let record = json!({"retries": 2, "success": false, "failure": false, "message": "no"});
     let annotations = json!({
         "kopf.zalando.org/create_fn": record.to_string(),
@@ -63,7 +63,7 @@ fn the_places_of_default_settings_are_found() {
 }
 
 #[test]
-fn kinds_without_handlers_for_changes_are_told_apart() {
+fn kinds_without_change_handlers_are_distinguished() {
     let handler = |kind: &str, resources: &str| HandlerReport {
         kind: kind.into(),
         resources: Some(resources.into()),

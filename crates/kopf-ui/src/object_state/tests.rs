@@ -109,7 +109,7 @@ fn deletion_beats_everything_and_names_who_holds_it() {
 }
 
 #[test]
-fn a_running_call_is_told_with_its_attempt() {
+fn a_running_call_is_reported_with_its_attempt() {
     let mut running = chronicle(json!([cause()]), json!({}));
     let since = "2026-01-01T00:00:00Z".parse().expect("a time");
     let handler = "fn".to_owned();

@@ -1,4 +1,4 @@
-//! A registry in memory for the demonstration: `cargo run -p example-app-environment --bin registry`.
+//! An in-memory registry for the demo: `cargo run -p example-app-environment --bin registry`.
 
 use app_environment::fake::FakeRegistry;
 use tokio::net::TcpListener;

@@ -41,7 +41,7 @@ async fn minimal(world: World) -> Outcome {
     Ok(())
 }
 
-/// What exists outside of the cluster is compared, too.
+/// State outside of the cluster is compared as well.
 #[test]
 #[should_panic(expected = "ends differently")]
 fn another_end_is_found_out() {
@@ -64,7 +64,7 @@ async fn databases(world: World) -> Result<DynamicApi, WorldError> {
     databases.until("a", "handling", is_handled).await?;
     let seen = databases.get("a").await?;
     assert_eq!(seen["status"]["phase"], "Ready");
-    // Shrinking fails for good, and growing again is told again.
+    // Shrinking fails permanently, and growing again is reported again.
     for size in [10, 5, 10] {
         change(&databases, json!({"sizeGb": size})).await?;
     }
@@ -170,7 +170,7 @@ async fn hooks(world: World) -> Outcome {
 async fn hooks_with_events(world: World) -> Outcome {
     world.operate(hooks::operator).await;
     let greetings = greet(&world, json!({}), json!({"field": "x"})).await?;
-    // Forgotten by the user, and so created once more.
+    // The user removes the last-handled state, so the object is handled as created again.
     let forgotten = json!({"kopf.zalando.org/last-handled-configuration": null});
     let change = json!({"metadata": {"annotations": forgotten}, "spec": {"field": "y"}});
     greetings.patch("a", &change).await?;

@@ -1,4 +1,4 @@
-//! What `manifests` writes is deployed by `kubectl apply -k`, in a cluster with RBAC.
+//! `kubectl apply -k` deploys the output of `manifests` in a cluster with RBAC.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -8,7 +8,7 @@ use example_proofs::examples;
 use kopf::prelude::*;
 use kopf::testing::{World, WorldError};
 
-/// Runs a command to its end without holding up the server.
+/// Runs a command without blocking the server.
 async fn output(mut command: Command) -> std::io::Result<Output> {
     tokio::task::spawn_blocking(move || command.output()).await.expect("nothing panics")
 }

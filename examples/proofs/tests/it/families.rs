@@ -1,4 +1,4 @@
-//! Examples of children: made by handlers, and desired.
+//! Examples of children: created by handlers, and desired.
 
 use kopf::prelude::*;
 use kopf::testing::{DynamicApi, World, WorldError, fault};
@@ -8,7 +8,8 @@ use example_proofs::examples::{children, desired, peering};
 
 type Outcome = Result<(), WorldError>;
 
-/// Leaves behind what another version of the operator might have made, and waits until it is gone.
+/// Creates a stray child, as another version of the operator might have, and waits until it is
+/// gone.
 pub(crate) async fn plant_stray(objects: &DynamicApi, name: &str) -> Outcome {
     let mut stray = objects.get(name).await?;
     let strayed = format!("{name}-stray");
@@ -24,7 +25,7 @@ pub(crate) async fn plant_stray(objects: &DynamicApi, name: &str) -> Outcome {
     objects.until_gone(&strayed).await
 }
 
-/// Lets a child fail twice in the same way, so that it is told, and told again.
+/// Makes a child fail twice in the same way, so that the failure is reported, and reported again.
 pub(crate) async fn refuse_twice(
     world: &World,
     resource: &str,

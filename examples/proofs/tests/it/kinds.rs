@@ -18,7 +18,7 @@ pub(crate) fn pod(name: &str) -> Value {
     })
 }
 
-/// A definition that nobody has a type for.
+/// A definition without a Rust type.
 fn definition(plural: &str, kind: &str) -> Value {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({
@@ -71,7 +71,7 @@ async fn many_kinds(world: World) -> Outcome {
     Ok(())
 }
 
-/// Nobody may create while the operator is away.
+/// Nobody can create objects while the operator is not running.
 async fn review(world: World) -> Outcome {
     world.operate(admission::operator).await;
     let buckets = world.objects("buckets.v1.example.com");
@@ -86,7 +86,7 @@ async fn review(world: World) -> Outcome {
                 break;
             }
             if created.is_ok() {
-                // Before the webhooks were there.
+                // From before the webhooks existed.
                 buckets.delete(&format!("of-{size}")).await?;
             }
             tokio::time::sleep(200.millis()).await;
@@ -102,7 +102,7 @@ async fn admission(world: World) -> Outcome {
     review(world).await
 }
 
-/// Addresses and certificates of webhooks are others after each crash.
+/// Addresses and certificates of webhooks change with each crash.
 #[test]
 fn admission_in_trouble() {
     Torture::new(2).ignoring("webhooks").run(review);

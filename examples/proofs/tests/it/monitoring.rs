@@ -1,4 +1,4 @@
-//! Alert rules and dashboards that `manifests --extras` generates ask for metrics that exist.
+//! The alert rules and dashboards of `manifests --extras` use only metrics that exist.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long the operator may take to handle its first object.
+/// The timeout for the operator to handle its first object.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn example() -> Command {
@@ -43,7 +43,7 @@ fn start(folder: &Path) -> (Running, String) {
     let mut lines = BufReader::new(output).lines().map_while(Result::ok);
     let found = lines.find(|line| line.contains("export KUBECONFIG="));
     assert!(found.is_some(), "it ended before it was ready");
-    // The rest is read to its end, or the operator would wait for a reader.
+    // Reads the rest of the output, so that the operator does not block.
     std::thread::spawn(move || lines.for_each(drop));
     let text = std::fs::read_to_string(kubeconfig).expect("it was announced");
     let address = text.split("url: http://").nth(1).expect("the address of the operator");
@@ -72,7 +72,7 @@ fn every_query_asks_for_a_metric_that_a_running_operator_exports() {
     let (_running, address) = start(folder.path());
     let deadline = Instant::now() + PATIENCE;
     loop {
-        // Metrics of a handler are there from its first call on.
+        // The metrics of a handler exist from its first call on.
         let text = exported(&address);
         let known = metrics(&text);
         let missing: Vec<&String> = asked.difference(&known).collect();

@@ -1,4 +1,4 @@
-//! Examples of what runs beside objects, and of indexes.
+//! Examples of background work, and of indexes.
 
 use kopf::prelude::*;
 use kopf::testing::{World, WorldError};
@@ -57,7 +57,7 @@ async fn testing(world: World) -> Outcome {
     maps.until_gone("a").await
 }
 
-/// Without the minute that the timer waits for.
+/// Without the minute that the timer waits.
 #[kopf::test(killed = 2, program = example("testing"))]
 async fn testing_in_real_time(world: World) -> Outcome {
     world.operate(testing::operator).await;

@@ -129,7 +129,7 @@ async fn registry_mirror_with_events(world: World) -> Outcome {
     plant_stray(&world.objects("persistentvolumeclaims.v1"), "hub-images").await
 }
 
-/// Makes an environment, and gives up one of its stages.
+/// Creates an environment, and removes one of its stages.
 async fn provision(world: &World) -> Result<DynamicApi, WorldError> {
     let environments = world.objects("appenvironments.v1.example.com").in_cluster();
     let spec = json!({
@@ -163,7 +163,7 @@ async fn environment(world: &World) -> Result<(DynamicApi, FakeRegistry), WorldE
     Ok((provision(world).await?, registry))
 }
 
-/// The same as a process, which the registry outlives.
+/// The same as a separate process; the registry keeps running when it is killed.
 async fn environment_of_process(world: &World) -> Result<(DynamicApi, FakeRegistry), WorldError> {
     let registry = FakeRegistry::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
@@ -173,7 +173,7 @@ async fn environment_of_process(world: &World) -> Result<(DynamicApi, FakeRegist
     Ok((provision(world).await?, registry))
 }
 
-/// Passwords follow from uids, which nobody can foresee, and are in places where they are not found.
+/// Passwords are derived from uids, which are random, and masking cannot find all places with them.
 const UNFORESEEN: &str = "data";
 
 async fn has_password(world: &World) -> Result<bool, WorldError> {

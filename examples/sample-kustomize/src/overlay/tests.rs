@@ -1,4 +1,4 @@
-//! Overlays, also against the real kustomize.
+//! Tests of overlays, also compared with the real kustomize.
 
 use std::process::Command;
 
@@ -48,6 +48,6 @@ fn kustomize_makes_the_same_of_the_files() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let theirs: Value = serde_norway::from_slice(&output.stdout).expect("kustomize writes YAML");
     let mut ours = overlay().apply(&base()).expect("the patch is for the base");
-    ours["metadata"]["namespace"] = "demo".into(); // adopting does that in the operator
+    ours["metadata"]["namespace"] = "demo".into(); // in the operator, adoption sets it
     assert_eq!(ours, theirs);
 }

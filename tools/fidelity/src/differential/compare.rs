@@ -1,7 +1,7 @@
 //! Compares the transcripts of two servers, step by step.
 //!
-//! Pure. Gets exchanges from `runner`, applies `normalise`, hands verdicts to
-//! `report`. Texts for people weigh less than what programs branch on.
+//! Pure. Gets exchanges from `runner`, applies `normalise`, passes verdicts to `report`.
+//! Human-readable messages weigh less than what programs depend on.
 
 use serde_json::Value;
 
@@ -10,13 +10,13 @@ use super::script::Script;
 use crate::normalise::Normaliser;
 use crate::pairing::{Difference, Pairing};
 
-/// Differences kept per step; more say nothing new.
+/// The maximum number of differences kept per step; more would not add information.
 const DIFFERENCES_MAX: usize = 12;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Verdict {
     Equal,
-    /// Only texts for people differ: messages and warnings.
+    /// Only human-readable texts differ: messages and warnings.
     TextOnly,
     Different,
 }
@@ -55,7 +55,7 @@ pub(crate) fn compare(script: &Script, left: &Transcript, right: &Transcript) ->
     ScriptResult { name: script.name.clone(), steps: steps.collect() }
 }
 
-/// The verdict on one request, given where the answers differ.
+/// The verdict on one request, given the places where the responses differ.
 pub(crate) fn judge(
     request: String,
     mut differences: Vec<Difference>,
@@ -63,7 +63,7 @@ pub(crate) fn judge(
 ) -> StepResult {
     differences.retain(|difference| !is_ignored(&difference.pointer, ignored));
     if differences.iter().any(|difference| difference.pointer == "/status") {
-        // An error instead of an object: comparing their fields says nothing.
+        // One is an error and the other an object: comparing their fields is meaningless.
         differences.retain(|difference| explains_status(&difference.pointer));
     }
     let verdict = weigh(&differences);
@@ -71,7 +71,7 @@ pub(crate) fn judge(
     StepResult { request, verdict, differences }
 }
 
-/// What is compared of each exchange, as one JSON value.
+/// The parts of each exchange that are compared, as one JSON value.
 fn normalise(transcript: &Transcript) -> Vec<Value> {
     let mut normaliser = Normaliser::default().with_alias(&transcript.namespace, "<ns>");
     normaliser.keeps_descriptions = true;
@@ -109,7 +109,7 @@ fn explains_status(pointer: &str) -> bool {
 
 fn weigh(differences: &[Difference]) -> Verdict {
     let is_text = |difference: &Difference| {
-        // A missing text is more than another wording.
+        // A missing text is worse than a different wording.
         let both = difference.judge.is_some() && difference.subject.is_some();
         let last = difference.pointer.rsplit('/').next().unwrap_or_default();
         both && matches!(last, "message" | "warning")

@@ -1,7 +1,7 @@
-//! What each script said when it ran for the first time, before anything was fixed for it.
+//! The result of each script's first run, before anything was fixed for it.
 //!
-//! Owns the file `differential/first-sight.json`: it only grows, so that the report can show how
-//! equal the servers are on requests that nobody has tried yet.
+//! Responsible for the file `differential/first-sight.json`. It only grows, so that the report can
+//! show how equal the servers are for new requests.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::compare::{ScriptResult, Verdict};
 
-/// Counts of one first run.
+/// The counts of one first run.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(crate) struct FirstRun {
     pub(crate) steps: usize,
@@ -32,7 +32,7 @@ impl FirstSight {
         Ok(Self(runs.with_context(|| format!("in `{}`", path.display()))?))
     }
 
-    /// Adds scripts that are not known yet; the others keep their first result.
+    /// Adds new scripts; the others keep their first result.
     pub(crate) fn add(&mut self, results: &[ScriptResult]) {
         for result in results {
             self.0.entry(result.name.clone()).or_insert_with(|| FirstRun {
@@ -57,7 +57,7 @@ impl FirstSight {
         self.0.get(script).copied()
     }
 
-    /// The sum over scripts that a person wrote, and over random ones.
+    /// The totals of handwritten scripts and of random ones.
     pub(crate) fn totals(&self) -> [FirstRun; 2] {
         let sum = |is_random: bool| {
             let runs = self.0.iter().filter(|(name, _)| name.starts_with("random-") == is_random);

@@ -1,8 +1,7 @@
 //! Seeded random sequences: the same seed gives the same script.
 //!
-//! Pure. Owns the mix of operations; what objects of a kind look like is in
-//! `kinds`, what custom resources look like in `schema`. Only kinds without a
-//! controller are used, since a controller's timing is not the server's answer.
+//! Pure. Defines the mix of operations; `kinds` defines objects of each kind, `schema` custom
+//! resources. Only kinds without a controller are used, since the timing of controllers varies.
 
 mod kinds;
 mod schema;
@@ -51,7 +50,7 @@ struct Sequence {
     rng: Rng,
     kind: Kind,
     steps: Vec<Step>,
-    /// A guess which names exist, so that most steps meet an object.
+    /// A guess of which names exist, so that most steps find an object.
     is_present: [bool; NAMES.len()],
 }
 
@@ -175,7 +174,7 @@ impl Sequence {
             ),
             2 => options.insert("dryRun".into(), json!(["All"])),
             3 => options.insert("propagationPolicy".into(), json!("Background")),
-            // The collector learns of new kinds after half a minute only.
+            // The garbage collector notices new kinds only after half a minute.
             4 if is_collected => options.insert("propagationPolicy".into(), json!("Foreground")),
             5 if is_collected => options.insert("propagationPolicy".into(), json!("Orphan")),
             _ => None,
@@ -187,7 +186,7 @@ impl Sequence {
         }
         self.steps.push(step);
         if is_asynchronous {
-            // The collector takes its own finalizers off when it gets round to it.
+            // The garbage collector removes its own finalizers at some later time.
             let lacks = ["\"foregroundDeletion\"", "\"orphan\""].map(str::to_owned).to_vec();
             let settled = Wait { lacks, ..Wait::default() };
             self.push(Step::new("GET", self.item(name)).waiting(settled), name);
@@ -254,7 +253,7 @@ impl Sequence {
         format!("{}/{name}", self.kind.path)
     }
 
-    /// Adds a step and remembers the identity that its answer shows.
+    /// Adds a step and saves the identity in its response.
     fn push(&mut self, step: Step, name: &str) {
         self.steps.push(
             step.saving(&format!("rv-{name}"), "/metadata/resourceVersion")

@@ -1,6 +1,6 @@
-//! Writes the fidelity report: how equal two servers are, and where not.
+//! Writes the fidelity report: how equal two servers are, and where they differ.
 //!
-//! Pure: results in, Markdown out.
+//! Pure: renders results as Markdown.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ pub(crate) struct Heading {
     pub(crate) subject: String,
 }
 
-/// Every difference in full, one JSON object per line, for the one who mends it.
+/// Every difference in full, one JSON object per line, for fixing it.
 pub(crate) fn details(results: &[ScriptResult]) -> String {
     let mut text = String::new();
     for result in results {
@@ -58,7 +58,7 @@ impl Totals {
         })
     }
 
-    /// Equal steps in percent; nothing run is nothing equal.
+    /// The percentage of equal steps; 0 if there were no steps.
     pub(crate) fn percent(self) -> f64 {
         percent(self.equal, self.steps)
     }
@@ -98,7 +98,7 @@ pub(crate) fn render(
     text
 }
 
-/// How equal the servers were when new scripts ran before anything was fixed for them.
+/// How equal the servers were when new scripts first ran.
 fn first_runs(first_sight: &FirstSight) -> String {
     let [written, random] = first_sight.totals();
     let mut text = "## At first sight\n\n\
@@ -141,8 +141,7 @@ fn overview(results: &[ScriptResult], first_sight: &FirstSight) -> String {
     text + "\n"
 }
 
-/// Which fields differ most often, each with the first example: one bug shows
-/// up in many steps.
+/// The fields that differ most often, each with the first example: one bug affects many steps.
 fn places(results: &[ScriptResult]) -> String {
     let mut places: BTreeMap<String, (usize, String)> = BTreeMap::new();
     for result in results {
@@ -171,7 +170,7 @@ fn example(script: &str, number: usize, step: &StepResult, difference: &Differen
     format!("{script} {number}, `{request}`: judge {judge}, subject {subject}")
 }
 
-/// A pointer with list positions left out.
+/// A pointer without list indexes.
 fn place(pointer: &str) -> String {
     let parts = pointer.split('/').map(|part| {
         let is_index = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -184,7 +183,7 @@ fn script_section(result: &ScriptResult) -> String {
     let mut text = format!("## {}\n\n", result.name);
     let unequal = result.steps.iter().enumerate();
     let unequal: Vec<_> = unequal.filter(|(_, step)| step.verdict != Verdict::Equal).collect();
-    // In a random sequence one difference leads to the next.
+    // In a random sequence, one difference causes others.
     let is_random = result.name.starts_with("random-");
     let shown_max = if is_random { RANDOM_STEPS_MAX } else { STEPS_PER_SCRIPT_MAX };
     for (index, step) in unequal.iter().take(shown_max) {

@@ -1,7 +1,7 @@
-//! Runs a script on one API server and keeps what was said.
+//! Runs a script on one API server and records the exchanges.
 //!
-//! Owns the namespace of a run, saved variables and open watches. Answers go
-//! to `compare` or to the recorder untouched; nothing is judged here.
+//! Responsible for the namespace of a run, saved variables and open watches. Responses are passed
+//! unchanged to `compare` or to the recorder; nothing is judged here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -18,10 +18,10 @@ use crate::kubeconfig::Endpoint;
 
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 const WAIT_INTERVAL: Duration = Duration::from_millis(100);
-/// A watch without an end of its own is cut here.
+/// A watch that does not end by itself is cut after this time.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// One request and what came back, in the format of the goldens.
+/// One request and its response, in the format of the goldens.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Exchange {
@@ -34,7 +34,7 @@ pub(crate) struct Exchange {
     pub(crate) content_type: Option<String>,
     pub(crate) warning: Option<String>,
     pub(crate) response: Value,
-    /// Of a watch; then `response` is null.
+    /// The events of a watch, whose `response` is null.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) events: Option<Vec<Value>>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    /// A runner with a namespace of its own, ready to use.
+    /// Creates a runner with its own namespace.
     pub(crate) async fn start(endpoint: Endpoint, namespace: &str) -> Result<Self> {
         let variables = Variables::from([("ns".to_owned(), namespace.to_owned())]);
         let mut runner =
@@ -61,8 +61,8 @@ impl Runner {
         Ok(runner)
     }
 
-    /// Controllers fill a new namespace; scripts should not race with them.
-    /// A server that fills nothing is not an error but a difference.
+    /// Waits until controllers have filled a new namespace, so that scripts do not race with them.
+    /// If the server fills nothing, that is not an error but a difference.
     async fn wait_for_defaults(&mut self) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(5);
         for name in ["serviceaccounts/default", "configmaps/kube-root-ca.crt"] {
@@ -77,7 +77,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Runs all steps; a transport failure is kept as the answer of its step.
+    /// Runs all steps; a transport failure becomes the response of its step.
     pub(crate) async fn run(&mut self, script: &Script) -> Vec<Exchange> {
         let mut exchanges = Vec::with_capacity(script.steps.len());
         for step in &script.steps {
@@ -100,7 +100,7 @@ impl Runner {
         for watch in self.watches.values() {
             watch.abort();
         }
-        // An object with a finalizer would keep its namespace for ever.
+        // An object with a finalizer would keep its namespace forever.
         for path in script.objects() {
             let release = json!({"metadata": {"finalizers": null}});
             let step = Step::patch(Content::Merge, path, release);
@@ -202,7 +202,7 @@ impl Runner {
     }
 }
 
-/// Reads a watch to its end, or to the event of the object named `until`.
+/// Reads a watch to its end, or up to the event of the object named `until`.
 pub(crate) async fn read_events(stream: Stream, until: Option<String>) -> Result<Vec<Value>> {
     let mut body = stream.body;
     let mut text = Vec::new();
@@ -215,7 +215,7 @@ pub(crate) async fn read_events(stream: Stream, until: Option<String>) -> Result
         }
         anyhow::Ok(())
     };
-    // A watch that goes on for too long ends as it is: the events show why.
+    // A watch that takes too long is cut: its events show why.
     if let Ok(outcome) = tokio::time::timeout(WATCH_TIMEOUT, reading).await {
         outcome?;
     }
@@ -229,7 +229,7 @@ fn has_event_of(text: &[u8], name: &str) -> bool {
     lines.any(|line| parse(line)["object"]["metadata"]["name"] == name)
 }
 
-/// JSON if it is JSON, else the text.
+/// Parses JSON; returns other content as a string.
 pub(crate) fn parse(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(body)))
 }

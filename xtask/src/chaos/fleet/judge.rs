@@ -1,7 +1,7 @@
-//! What must hold between replicas, from their log of side effects.
+//! Judges properties across replicas, from their log of side effects.
 //!
-//! Pure. No two processes act on an object at the same time; and how long objects were not served
-//! after a replica failed.
+//! Pure. Checks that no two processes act on an object at the same time, and measures how long
+//! objects were not served after a replica failed.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::chaos::judge::{Finding, Property};
 #[derive(Clone, Debug)]
 pub(in crate::chaos) struct Takeover {
     pub(in crate::chaos) trouble: Trouble,
-    /// Seconds from the fault to the first call by another process, of every object that the failed
-    /// one had served before and that another one served afterwards; sorted.
+    /// Seconds from the fault to the first call by another process, for every object that the
+    /// failed process had served before and another one served afterwards; sorted.
     pub(in crate::chaos) seconds: Vec<f64>,
 }
 
-/// Calls of different processes for one object at the same time.
+/// Concurrent calls of different processes for one object.
 ///
-/// What was under way when its process was frozen cannot be recalled, so it is excused.
+/// Calls in progress when their process was frozen are excluded, since they cannot be cancelled.
 pub(super) fn overlaps(history: &History, troubles: &[Trouble]) -> Vec<Finding> {
     let was_stopped = |call: &Call| {
         troubles
@@ -50,7 +50,7 @@ pub(super) fn overlaps(history: &History, troubles: &[Trouble]) -> Vec<Finding> 
     findings
 }
 
-/// How long it took until others served the objects of each process that failed.
+/// How long it took until others served the objects of each failed process.
 pub(super) fn takeovers(history: &History, troubles: &[Trouble]) -> Vec<Takeover> {
     let objects = by_object(history);
     let takeover = |trouble: &Trouble| {
@@ -69,7 +69,7 @@ pub(super) fn takeovers(history: &History, troubles: &[Trouble]) -> Vec<Takeover
     troubles.iter().map(takeover).collect()
 }
 
-/// The calls by object, in the order of their ends.
+/// The calls by object, in the order in which they ended.
 fn by_object(history: &History) -> BTreeMap<&str, Vec<&Call>> {
     let mut objects: BTreeMap<&str, Vec<&Call>> = BTreeMap::new();
     let is_work = |call: &&Call| call.outcome != Outcome::Stopped;

@@ -1,13 +1,13 @@
-//! Changes that somebody missed: every handler must have ended last with the final state, and every
-//! object must count as handled.
+//! Missed changes: every handler must have last ended with the final state, and every object must
+//! count as handled.
 
 use serde_json::Value;
 
 use super::{Evidence, Finding, HANDLERS, Handler, Property, stored};
 use crate::chaos::history::{Call, History, Living};
 
-/// For every living object and every handler: the last state that the handler ended with is the
-/// final state, as far as it concerns the handler.
+/// For every existing object and every handler: the last state with which the handler ended equals
+/// the final state, as far as it is relevant for the handler.
 pub(super) fn missed(evidence: &Evidence<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for object in evidence.history.living.iter().filter(|object| !object.last.is_deleting) {
@@ -24,7 +24,7 @@ pub(super) fn missed(evidence: &Evidence<'_>) -> Vec<Finding> {
     findings
 }
 
-/// What the handler ended with last, if that is not what was wanted.
+/// The state with which the handler last ended, if it is not the wanted one.
 fn wrong_end(
     evidence: &Evidence<'_>,
     object: &Living,
@@ -37,8 +37,8 @@ fn wrong_end(
     if calls.last().and_then(given).as_ref() == Some(wanted) {
         return None;
     }
-    // An end that was never stored cannot be known to the next process. If the state was changed
-    // back before that one started, there is nothing left to be seen.
+    // The next process cannot know about an end that was never stored. If the state was changed
+    // back before that process started, nothing is left to be seen.
     while calls.last().is_some_and(|call| is_lost(evidence, call, handler)) {
         calls.pop();
     }
@@ -67,12 +67,13 @@ fn is_fine_without_calls(
         // A field that never had a value.
         return true;
     }
-    // Handlers of updates are not called for what creation handlers have seen.
+    // Update handlers are not called for what creation handlers have seen.
     let first = evidence.versions(&object.uid).iter().find_map(|version| version.handled.clone());
     !handler.on_create && first.and_then(|state| handler.view.of(&state)).as_ref() == Some(wanted)
 }
 
-/// The last handled state of every living object is its state, and no progress is left.
+/// Checks that the last-handled state of every existing object is its current state, and that no
+/// progress is left.
 pub(super) fn unhandled(history: &History) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut complain = |text: String| findings.push(Finding::new(Property::Unhandled, text));

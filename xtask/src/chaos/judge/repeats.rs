@@ -1,4 +1,4 @@
-//! Handlers that were called again for the very same state after their success was stored.
+//! Handlers that were called again for the same state after their success was stored.
 //!
 //! Two calls count as a repetition only if the first one ended, its outcome was stored (see
 //! [`super::stored`]), the state did not change in between, and the second call knew or must have
@@ -7,7 +7,7 @@
 use super::{Evidence, Finding, HANDLERS, Handler, Property, View, stored};
 use crate::chaos::history::{Call, Version};
 
-/// A call that was given an older version may have begun before it could know of a newer one.
+/// A call with an older version may have started before a newer one was known.
 const NEWS_SECONDS: f64 = 2.0;
 /// A write of a killed process may reach the server after the next process has read the object.
 const LATE_WRITE_SECONDS: f64 = 10.0;
@@ -43,21 +43,21 @@ fn is_repetition(first: &Call, second: &Call, handler: &Handler, versions: &[Ver
     if between.any(|version| handler.view.of(&version.state) != given) {
         return false;
     }
-    // A deletion is another occasion: field handlers are called for it, too, as in Kopf.
+    // A deletion is a separate cause: field handlers are also called for it, as in Kopf.
     let is_deleting = |call: &Call| {
         versions.iter().any(|version| version.is_deleting && version.version <= call.version)
     };
     is_deleting(first) == is_deleting(second) && knew(first, second, stored)
 }
 
-/// Whether the second call saw the version that stores the first one, or must have known of it.
+/// Whether the second call saw the version that stores the first one, or must have known about it.
 fn knew(first: &Call, second: &Call, stored: &Version) -> bool {
     let is_same = first.pid == second.pid;
     let seconds = if is_same { NEWS_SECONDS } else { LATE_WRITE_SECONDS };
     second.version >= stored.version || second.began > stored.seen_at + seconds
 }
 
-/// Deletion handlers after the finalizer was taken away, or after their stored success.
+/// Deletion handlers called after the finalizer was removed, or after their stored success.
 fn deletions(evidence: &Evidence<'_>, uid: &str) -> Vec<Finding> {
     let versions = evidence.versions(uid);
     let handler = Handler { id: "removed", record: "removed", view: View::Whole, on_create: false };
@@ -67,7 +67,7 @@ fn deletions(evidence: &Evidence<'_>, uid: &str) -> Vec<Finding> {
         let released = versions.iter().find(|version| {
             version.version > first.version && version.is_deleting && !version.has_finalizer
         });
-        // The state does not matter here: an object is deleted once.
+        // The state does not matter here: an object is deleted only once.
         let recorded = stored(first, &handler, versions)
             .filter(|version| version.progress.contains_key(handler.record));
         first.outcome.is_final()
@@ -79,8 +79,8 @@ fn deletions(evidence: &Evidence<'_>, uid: &str) -> Vec<Finding> {
     calls.windows(2).filter(repeats).map(|pair| finding(pair[0], pair[1])).collect()
 }
 
-/// Each process resumes an object once, unless it changes meanwhile. Replicas do so whenever the
-/// object comes back to them.
+/// Each process resumes an object once, unless it changes in the meantime. Replicas also do so
+/// whenever an object returns to them.
 fn resumptions(evidence: &Evidence<'_>, uid: &str) -> Vec<Finding> {
     if evidence.history.has_replicas {
         return Vec::new();

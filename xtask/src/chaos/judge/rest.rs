@@ -1,4 +1,4 @@
-//! What must hold besides changes: deletions, timers and daemons, children, processes, usage.
+//! The properties besides changes: deletions, timers and daemons, children, processes, usage.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,16 +6,17 @@ use super::{Evidence, Finding, Property};
 use crate::chaos::history::{Call, History, Outcome, Usage};
 use crate::chaos::world::child_data;
 
-/// The interval of the timer; a pause between two runs is never shorter in one process.
+/// The interval of the timer; the pause between two runs in one process is never shorter.
 const TIMER_SECONDS: f64 = 2.0;
-/// Growth at rest that is no leak: caches and pools fill up once.
+/// Idle growth that is not a leak: caches and pools fill up once.
 const MEMORY_GROWTH_MAX: f64 = 0.5;
 const MEMORY_SLACK_KB: u64 = 8 * 1024;
 /// Idle connections are kept for a while.
 const DESCRIPTORS_SLACK: u64 = 24;
 const THREADS_SLACK: u64 = 4;
 
-/// Nothing waits for its deletion, and what is gone had its deletion handlers called.
+/// Checks that no deletion is pending, and that deletion handlers were called for all deleted
+/// objects.
 pub(super) fn deletions(evidence: &Evidence<'_>) -> Vec<Finding> {
     let history = evidence.history;
     let mut findings = Vec::new();
@@ -41,7 +42,8 @@ pub(super) fn deletions(evidence: &Evidence<'_>) -> Vec<Finding> {
     findings
 }
 
-/// In the quiet window at the end, every living object has one timer and one daemon, nobody else has.
+/// Checks that in the quiet window at the end, exactly the existing objects have one timer and one
+/// daemon.
 pub(super) fn background(history: &History) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut complain = |text: String| findings.push(Finding::new(Property::Background, text));
@@ -85,7 +87,7 @@ pub(super) fn background(history: &History) -> Vec<Finding> {
     findings
 }
 
-/// Every living object has the child that is declared for it, and nobody else has one.
+/// Checks that exactly the existing objects have their declared child.
 pub(super) fn children(history: &History) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !history.declares_children {

@@ -5,7 +5,7 @@ use crate::chaos::history::{Child, Cycle, Life, Living, Outcome, Usage};
 
 const CREATED: u64 = 10;
 
-/// A run of one object that goes well, to be spoilt.
+/// A successful run of one object, to be modified by tests.
 struct Story {
     history: History,
     clock: f64,
@@ -18,7 +18,7 @@ fn state(value: i64) -> Value {
 }
 
 impl Story {
-    /// Created with the value 1, and handled by all.
+    /// Created with the value 1, and handled by all handlers.
     fn new() -> Self {
         let life = Life { pid: 1, ended: None, by_itself: None, usage: None };
         let mut story = Self {
@@ -71,7 +71,7 @@ impl Story {
         });
     }
 
-    /// All handlers but that of the color, which does not change.
+    /// Ends all handlers except the color handler, whose field does not change.
     fn all_end(&mut self) {
         for id in ["fast", "slow", "flaky", "picky", "changed", "parent/a", "parent/b"] {
             self.call(1, id, Outcome::Done);
@@ -93,7 +93,7 @@ impl Story {
         });
     }
 
-    /// Ends the run: the object lives on, with its timer, daemon and child.
+    /// Ends the run: the object still exists, with its timer, daemon and child.
     fn end(mut self) -> History {
         let from = self.clock;
         for _ in 0..3 {
@@ -252,7 +252,7 @@ fn a_success_on_record_for_an_older_value_is_not_one_of_the_newer_value() {
     story.record("fast", r#"{"success":true}"#);
     story.edit(3);
     story.call(1, "fast", Outcome::Done);
-    // Killed here: the record is still the one of the older value.
+    // Killed here: the record is still that of the older value.
     story.all_end();
     story.handle();
     none(&story.end());
@@ -309,7 +309,7 @@ fn a_process_resumes_an_object_once_unless_it_changes() {
     let mut story = Story::new();
     story.call(1, "resumed", Outcome::Done);
     story.record("resumed", r#"{"success":true}"#);
-    // Another process, and another state.
+    // Another process and another state.
     story.call(2, "resumed", Outcome::Done);
     story.observe(|version| version.progress.clear());
     story.edit(2);
@@ -344,7 +344,7 @@ fn a_definition_that_had_to_be_freed_is_stuck() {
     assert_eq!(one(&history).property, Property::StuckDeletion);
 }
 
-/// The object is deleted; its handler is called as often as given.
+/// A deleted object whose handler was called with these outcomes.
 fn deleted(calls: &[Outcome]) -> History {
     let mut story = Story::new();
     story.observe(|version| version.is_deleting = true);
@@ -439,7 +439,7 @@ fn children_are_as_declared() {
     history.children[0].data = json!({"value": "5", "color": "blue"});
     assert_eq!(one(&history).property, Property::Children);
     history.children[0].owner = "another".to_owned();
-    // The object has none, and one belongs to nobody.
+    // The object has no child, and one child has no owner.
     assert_eq!(judge(&history).len(), 2);
     history.declares_children = false;
     none(&history);

@@ -1,4 +1,4 @@
-//! The table is read as written, and an arrow against it is named.
+//! Tests that the table is parsed correctly, and that forbidden dependencies are reported.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Each rule complains about what it is for, and about nothing else.
+//! Tests that each rule reports its violations, and nothing else.
 
 use super::check;
 

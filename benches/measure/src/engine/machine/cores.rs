@@ -1,8 +1,8 @@
-//! Cores for the server and cores for the operators.
+//! Separate cores for the server and the operators.
 //!
-//! Left alone, the kernel likes to put a process that is woken through a socket beside its waker,
-//! where the two take turns while other cores are idle, and does so in one run and not in the
-//! next. With cores of their own, all operators have the same conditions in every run.
+//! By default, the kernel tends to put a process that is woken through a socket on the core of its
+//! waker, where the two take turns while other cores are idle; this differs from run to run. With
+//! separate cores, all operators have the same conditions in every run.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::Side;
 
-/// The cores of each side, when there are enough for both.
+/// The cores of each side, if there are enough for both.
 struct Cores {
     all: CpuSet,
     server: CpuSet,
@@ -20,8 +20,8 @@ struct Cores {
 
 static CORES: OnceLock<Cores> = OnceLock::new();
 
-/// Gives the first half of the cores to the server and the others to the operators; with one core
-/// they share it.
+/// Assigns the first half of the cores to the server and the others to the operators; a single core
+/// is shared.
 pub(crate) fn split_cores() -> Result<()> {
     let all = sched_getaffinity(None).context("the kernel does not tell our cores")?;
     let numbers: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core)).collect();
@@ -46,7 +46,7 @@ fn set_of(cores: &[usize]) -> CpuSet {
     set
 }
 
-/// Starts a process on the cores of its side: it inherits those of the thread that starts it.
+/// Starts a process on the cores of its side, which it inherits from the thread that starts it.
 pub(crate) fn on_cores_of<T>(side: Side, start: impl FnOnce() -> T) -> Result<T> {
     let Some(cores) = CORES.get() else { return Ok(start()) };
     let own = match side {

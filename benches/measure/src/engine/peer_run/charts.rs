@@ -48,7 +48,7 @@ fn chart(sheet: &Sheet, name: &'static str, row: &Row) -> Option<Chart> {
 fn draw(title: &str, bars: &[(Subject, f64)]) -> String {
     let least = bars.iter().map(|bar| bar.1).fold(f64::INFINITY, f64::min);
     let most = bars.iter().map(|bar| bar.1).fold(f64::NEG_INFINITY, f64::max);
-    // The shortest bar is to be seen.
+    // Keeps the shortest bar visible.
     let base = (least / 2.0).ln();
     let span = most.ln() - base;
     let room = WIDTH - NAMES - NUMBERS;

@@ -1,4 +1,4 @@
-//! The table of the book, made of samples.
+//! The table of the book, generated from samples.
 
 use std::fmt::Write as _;
 
@@ -9,16 +9,16 @@ use crate::engine::sheet::{Row, Sheet, short};
 use crate::engine::subject::Subject;
 use crate::steps::root;
 
-/// The page of the book; what is between the marks is replaced.
+/// The page of the book; the content between the marks is replaced.
 const PAGE: &str = "docs/src/reference/peers.md";
 const BEGIN: &str = "<!-- begin: cargo xtask bench peers --book -->\n";
 const END: &str = "<!-- end -->\n";
 
-/// Where the charts are, seen from the repository and from the page.
+/// The folder of the charts, relative to the repository and to the page.
 const PICTURES: &str = "docs/src/img";
 
-/// The table as Markdown; each cell is the median with the smallest and largest value, and how many
-/// times ours it is.
+/// The table as Markdown; each cell is the median with the smallest and largest value, and the
+/// ratio to ours.
 pub(super) fn table(sheet: &Sheet) -> String {
     let subjects: Vec<Subject> =
         Subject::PEERS.into_iter().filter(|it| has_any(sheet, *it)).collect();
@@ -49,7 +49,7 @@ fn has_any(sheet: &Sheet, subject: Subject) -> bool {
     sheet.rows().any(|row| sheet.median(row, subject).is_some())
 }
 
-/// Whether a row says something about operators.
+/// Whether a row is about operators.
 fn is_told(row: &Row) -> bool {
     !matches!(row, Row::Making(_) | Row::PerObject(_) | Row::PerFurther(_) | Row::WriteTime(_))
 }

@@ -1,4 +1,4 @@
-//! Verdicts are derived from medians.
+//! Tests that verdicts are derived from medians.
 
 use super::{Contest, Row, Sheet, short};
 use crate::engine::subject::Subject;

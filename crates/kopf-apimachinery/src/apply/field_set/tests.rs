@@ -12,7 +12,7 @@ fn text(set: &FieldSet) -> Vec<u8> {
     text
 }
 
-/// The tree that the text of a set stands for.
+/// The JSON tree of a set.
 fn tree(set: &FieldSet) -> Value {
     serde_json::from_slice(&text(set)).expect("sets are written as JSON")
 }

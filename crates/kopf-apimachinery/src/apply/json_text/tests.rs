@@ -1,4 +1,4 @@
-//! Claims about reading text without trees.
+//! Tests for reading text without building trees.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

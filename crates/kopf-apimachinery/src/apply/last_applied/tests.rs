@@ -31,7 +31,7 @@ struct World {
 }
 
 impl World {
-    /// What `kubectl apply` makes of a configuration.
+    /// The object that `kubectl apply` creates from a configuration.
     fn of_client_side_apply(data: Value) -> Self {
         let mut object = config(data);
         let note = format!("{object}\n");

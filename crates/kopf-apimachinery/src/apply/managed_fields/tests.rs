@@ -1,4 +1,4 @@
-//! Claims about managed fields beside their object.
+//! Tests for managed fields that are kept apart from their object.
 
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{FieldSet, ManagedFields, ManagerId, Managers, Ownership};
 
-/// Managed fields as the store has them.
+/// Managed fields as the store keeps them.
 fn stored(entries: &Value) -> ManagedFields {
     ManagedFields::take_from(&mut json!({"metadata": {"managedFields": entries}}))
 }

@@ -45,7 +45,7 @@ impl Comparison {
         let is_modified = is_of(Change::Modified, &below.modified);
         let is_removed = is_of(Change::Removed, &below.removed);
         if is_of(Change::Added, &below.added) {
-            // Most often the element is needed only once.
+            // Usually the element is needed only once.
             if !is_modified && !is_removed {
                 return self.added.put(element, change == Change::Added, below.added);
             }
@@ -73,7 +73,8 @@ enum Change {
 pub(crate) fn compare(old: &Value, new: &Value, of: TypeRef<'_>) -> Comparison {
     let mut result = Comparison::default();
     match (old, new, of.shape(new)) {
-        // Most writes leave all but one part of an object as it was, which equality tells faster.
+        // Most writes change only one part of an object; comparing for equality finds the others
+        // faster.
         (Value::Object(old), Value::Object(new), Shape::Map(shape))
             if !shape.is_atomic && !old.is_empty() && !new.is_empty() =>
         {
@@ -100,8 +101,7 @@ fn compare_values(
     result: &mut Comparison,
 ) -> Change {
     let (Some(sample), presence) = (new.or(old), presence(old, new)) else { return Change::None };
-    // When the two sides have different shapes, both are walked: one shape disappears, the
-    // other comes.
+    // If the two sides have different shapes, walk both: one shape disappears, the other appears.
     if let (Some(old), Some(new)) = (old, new)
         && std::mem::discriminant(old) != std::mem::discriminant(new)
         && std::mem::discriminant(&of.shape(old)) != std::mem::discriminant(&of.shape(new))
@@ -124,7 +124,7 @@ fn presence(old: Option<&Value>, new: Option<&Value>) -> Change {
     }
 }
 
-/// What happened to a value that nothing can be inside of, whatever its type; none if that matters.
+/// The change to a value that has no content, regardless of its type; `None` if the type matters.
 fn plain_change(old: Option<&Value>, new: Option<&Value>) -> Option<Change> {
     let is_plain = |value: &Value| !matches!(value, Value::Object(_) | Value::Array(_));
     match (old, new) {
@@ -143,7 +143,7 @@ fn leaf(old: Option<&Value>, new: Option<&Value>) -> Change {
     }
 }
 
-/// Equality in which `1` and `1.0` are the same number.
+/// Equality that treats `1` and `1.0` as the same number.
 pub(crate) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {
@@ -218,7 +218,7 @@ fn walk_map(
         }
         let mut below = Comparison::default();
         let change = compare_values(old, new, shape.field_or_free(name), &mut below);
-        // Most fields are as they were, and need no path.
+        // Most fields are unchanged and need no path.
         if change != Change::None || !below.is_untouched() {
             result.record(PathElement::field(name), change, below);
         }
@@ -253,7 +253,7 @@ fn walk_list(old: &[Value], new: &[Value], shape: ListShape<'_>, result: &mut Co
                     result.modified.insert(element);
                 }
             }
-            // Repeated items are owned as one; what they were made of is unknown.
+            // Repeated items are owned as one; their former content is unknown.
             ([_, _, ..], _) => {
                 item(&element, None, new.first().copied(), shape, result);
                 result.removed.insert(element);

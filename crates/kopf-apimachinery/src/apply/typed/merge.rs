@@ -1,7 +1,7 @@
-//! Laying an applied configuration over a live object.
+//! Merges an applied configuration into a live object.
 //!
 //! The configuration wins where both have a value. Associative lists are merged item by item: the
-//! configuration decides the order of its items, the live list where the others stand.
+//! configuration determines the order of its items, the live list the positions of the others.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{ListShape, MapShape, Relation, Shape, TypeRef};
 use crate::apply::path::PathElement;
 
-/// The live value with the configuration laid over it.
+/// The live value merged with the configuration.
 pub(crate) fn merge(live: &Value, config: &Value, of: TypeRef<'_>) -> Value {
     let shape = of.shape(config);
     match (shape, live, config) {
@@ -19,7 +19,7 @@ pub(crate) fn merge(live: &Value, config: &Value, of: TypeRef<'_>) -> Value {
         {
             Value::Object(merge_fields(live, config, shape))
         }
-        // An empty object says nothing about fields that others own.
+        // An empty object does not affect fields that others own.
         (Shape::Map(shape), Value::Object(live), Value::Null)
             if !shape.is_atomic && !live.is_empty() =>
         {
@@ -100,7 +100,7 @@ fn merge_items(live: &[Value], config: &[Value], shape: ListShape<'_>) -> Vec<Va
             }
             let is_shared = config_values.contains_key(from_live);
             if is_shared && shared.peek().is_some_and(|next| *next != from_live) {
-                // Shared, but its turn comes later: the configuration decides.
+                // In both lists, but the configuration has it at a later position.
                 at_live += 1;
                 continue;
             }

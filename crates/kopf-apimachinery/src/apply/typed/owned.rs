@@ -1,6 +1,6 @@
-//! The paths of an object that someone who wrote it would own.
+//! The paths that the writer of an object would own.
 //!
-//! Also widens a set by the named fields that lead to its members, which removal needs.
+//! Also extends a set by the named fields that lead to its members, which removal needs.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ pub(crate) fn field_set(value: &Value, of: TypeRef<'_>) -> FieldSet {
     set
 }
 
-/// Adds the paths below a value; says whether the value itself is a member.
+/// Adds the paths below a value; returns whether the value itself is a member.
 fn collect(value: &Value, of: TypeRef<'_>, set: &mut FieldSet) -> bool {
     match (of.shape(value), value) {
         (Shape::Scalar(_), _) => true,
@@ -59,10 +59,10 @@ fn collect(value: &Value, of: TypeRef<'_>, set: &mut FieldSet) -> bool {
     }
 }
 
-/// The set with every named field that leads to a member made a member itself.
+/// Returns the set with every named field that leads to a member added as a member.
 ///
-/// Named fields are usually no members: nobody owns `spec`, only what is in it. But when all of
-/// its content is removed, it has to go as well.
+/// Named fields are usually not members: nobody owns `spec`, only its content. But when all of its
+/// content is removed, it must be removed as well.
 pub(crate) fn with_named_fields(set: &FieldSet, of: TypeRef<'_>) -> FieldSet {
     let mut result = FieldSet::default();
     for (element, below) in set.iter() {

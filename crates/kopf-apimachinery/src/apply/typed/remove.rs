@@ -1,4 +1,4 @@
-//! Taking owned paths out of an object.
+//! Removes owned paths from an object.
 
 use serde_json::{Map, Value};
 
@@ -6,8 +6,8 @@ use super::{Relation, Shape, TypeRef};
 use crate::apply::field_set::FieldSet;
 use crate::apply::path::PathElement;
 
-/// The value without the paths in `unwanted`; what loses all its content becomes `null`, which
-/// custom resources then refuse, as upstream does.
+/// Returns the value without the paths in `unwanted`. Values that lose all their content become
+/// `null`, which custom resources then reject, as upstream does.
 pub(crate) fn remove(value: &Value, unwanted: &FieldSet, of: TypeRef<'_>) -> Value {
     match (of.shape(value), value) {
         (Shape::Scalar(_), _) => value.clone(),

@@ -1,7 +1,7 @@
-//! The paths of an object that is new as a whole, written down without a set of them.
+//! Writes the paths of an entirely new object directly as text, without building a set.
 //!
-//! Says what `compare` with nothing says, which most creations need and which is most of their
-//! ownership. Only lists whose items have paths of their own still go through a set.
+//! Gives the same result as `compare` with an empty object, which most creations need. Only lists
+//! whose items have paths of their own still use a set.
 
 use serde_json::{Map, Value};
 
@@ -10,8 +10,8 @@ use super::{MapShape, Relation, Shape, TypeRef};
 use crate::apply::field_set::{FieldSet, MEMBER};
 use crate::apply::path::write_field;
 
-/// The text of the `fieldsV1` of whoever made this object, without what is ignored and what has no
-/// owner; `None` for objects that need a closer look.
+/// The `fieldsV1` text for the creator of this object, without ignored and ownerless fields; `None`
+/// for objects that need the general comparison.
 pub(crate) fn write_new(
     object: &Value,
     of: TypeRef<'_>,
@@ -47,20 +47,20 @@ pub(crate) fn write_new(
     Some(text)
 }
 
-/// How much room is made for a text before it is known.
+/// The initial capacity for a text of unknown length.
 const TEXT_BYTES_GUESS: usize = 512;
 
-/// The names of fields that have no owner, besides metadata itself.
+/// The names of ownerless fields, besides metadata itself.
 pub(crate) struct Ownerless {
-    /// Those of the object.
+    /// The top-level fields of the object.
     pub root: &'static [&'static str],
-    /// Those of its metadata.
+    /// The fields of its metadata.
     pub metadata: &'static [&'static str],
 }
 
 const METADATA: &str = "metadata";
 
-/// Appends metadata, which has no owner itself, and some of whose fields have none.
+/// Appends metadata, which has no owner itself and has some ownerless fields.
 fn write_part(
     fields: &Map<String, Value>,
     shape: MapShape<'_>,
@@ -90,7 +90,7 @@ fn write_part(
     Some(())
 }
 
-/// Appends what is below the path of a value that is new.
+/// Appends everything below the path of a new value.
 fn write_value(value: &Value, of: TypeRef<'_>, text: &mut Vec<u8>) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {

@@ -40,6 +40,6 @@ fn many_deletions_take_no_longer_than_many_additions() {
     apply(&mut target, &fields(Value::Null));
     apply(&mut expected, &fields(Value::Null));
     assert_eq!(target, expected);
-    // One by one, they take half a minute.
+    // One by one, the removals take half a minute.
     assert!(started.elapsed() < std::time::Duration::from_secs(8), "{:?}", started.elapsed());
 }

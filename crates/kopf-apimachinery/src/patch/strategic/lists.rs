@@ -1,7 +1,7 @@
 //! Lists in a strategic merge patch: merging by key or by value, and the order of the result.
 //!
-//! The order rules: the patch decides about the items that it names, the object decides about the
-//! rest, and where neither decides the patch's items come first.
+//! The patch determines the order of the items that it names and the object the order of the rest.
+//! Where neither does, the patch's items come first.
 
 use std::collections::HashMap;
 
@@ -58,7 +58,7 @@ pub(super) fn merge_in_order(
     order(merged, wanted, &server_order, key)
 }
 
-/// Checks that all items have one type and returns an example; `null` when there are none.
+/// Checks that all items have the same type and returns an example; `null` if there are no items.
 pub(super) fn check_same_type<'list>(
     lists: &[&'list Vec<Value>],
 ) -> Result<&'list Value, PatchError> {
@@ -83,7 +83,7 @@ fn without_duplicates(items: Vec<Value>) -> Vec<Value> {
     items.into_iter().filter(|item| seen.insert(item.to_string())).collect()
 }
 
-/// Carries out `$patch` items and returns the list and the patch without them.
+/// Executes `$patch` items and returns the list and the patch without them.
 fn obey_directives(
     mut present: Vec<Value>,
     patch: Vec<Value>,
@@ -148,7 +148,7 @@ fn fields_of(item: &Value) -> Result<&Map<String, Value>, PatchError> {
     })
 }
 
-/// Checks that the patch names its items in the order that `$setElementOrder` wants.
+/// Checks that the patch lists its items in the order of `$setElementOrder`.
 fn check_order(
     patch: &[Value],
     wanted: &[Value],
@@ -211,7 +211,7 @@ fn order(
     let mut result = Vec::with_capacity(named.len() + others.len());
     let mut others = others.into_iter().peekable();
     for (_, rank, item) in named {
-        // Only items that both lists know from the object can be compared.
+        // Only items that both lists have in common with the object can be compared.
         while let (Some(rank), Some((Some(other_rank), _))) = (rank, others.peek()) {
             if *other_rank >= rank {
                 break;

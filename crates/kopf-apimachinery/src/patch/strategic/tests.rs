@@ -27,7 +27,7 @@ fn merged_list(item: Schema, key: Option<&str>) -> Schema {
     }
 }
 
-/// The parts of a pod that matter: merged, nested and replaced lists.
+/// The relevant parts of a pod: merged, nested and replaced lists.
 fn pod() -> Schema {
     let port = object(vec![("containerPort", Schema::default()), ("protocol", text())]);
     let plain_list = Schema { kind: Some(Type::Array), ..Schema::default() };

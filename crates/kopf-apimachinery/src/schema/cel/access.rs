@@ -1,7 +1,7 @@
-//! The `authorizer` of admission expressions: questions about rights, put together step by step.
+//! The `authorizer` of admission expressions: authorization checks, built step by step.
 //!
-//! Each step yields a map with what has been said so far; `check` asks and yields the answer. Who
-//! answers is given with the environment.
+//! Each step yields a map with the attributes so far; `check` yields the decision. The environment
+//! provides the authorizer.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use serde_json::Value;
 use super::condition::current;
 use crate::access::{Attributes, Decision};
 
-/// Who answers questions about rights: of the user who asks, or of a service account given by
+/// Answers authorization checks for the requesting user, or for a service account with the given
 /// namespace and name.
 pub type Access = Arc<dyn Fn(Option<(&str, &str)>, &Attributes) -> Decision + Send + Sync>;
 
-/// The steps that add one text to a question.
+/// The steps that add one string to a check.
 const STEPS: [&str; 6] = ["path", "group", "resource", "subresource", "namespace", "name"];
-/// Keys that no object has: names of fields have no spaces.
+/// Keys that no object has: field names contain no spaces.
 const ALLOWED: &str = "the answer is yes";
 const REASON: &str = "the reason of the answer";
 const ACCOUNT: &str = "the service account";
@@ -63,7 +63,7 @@ pub(super) fn add_functions(context: &mut Context<'_>) {
     context.add_function("reason", |This(answer): This<CelValue>| -> Outcome {
         entries(&answer)?.remove(&key(REASON)).ok_or(ExecutionError::NoSuchOverload)
     });
-    // Here, a question always has an answer.
+    // Here, a check always has a decision.
     context.add_function("errored", |This(_): This<CelValue>| -> Outcome {
         Ok(CelValue::Bool(false))
     });

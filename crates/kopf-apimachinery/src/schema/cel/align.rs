@@ -1,7 +1,7 @@
-//! Puts the items of an old list in the order of the new one, where order has no meaning.
+//! Puts the items of an old list into the order of the new one where order has no meaning.
 //!
-//! Upstream compares sets and associative lists without regard to order; the crate compares lists
-//! item by item. After this, `self == oldSelf` says the same in both.
+//! Upstream compares sets and associative lists regardless of order; the crate compares lists item
+//! by item. With aligned lists, `self == oldSelf` has the same result in both.
 
 use serde_json::Value;
 

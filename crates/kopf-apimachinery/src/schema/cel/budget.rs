@@ -1,8 +1,8 @@
-//! What rules may cost at run time, as upstream limits it.
+//! The runtime cost limits of rules, as in upstream.
 //!
-//! The unit is about one step of an expression. Steps are counted where they repeat: once for each
-//! turn of a loop, with the number of expressions in it. Expressions are evaluated on one thread
-//! each, so the counters belong to threads.
+//! The unit is roughly one evaluation step. Steps are counted where they repeat: once per loop
+//! iteration, with the number of expressions in the body. Each expression is evaluated on one
+//! thread, so the counters are thread-local.
 
 use std::cell::Cell;
 
@@ -11,45 +11,45 @@ use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operato
 
 use super::literals::{parts, parts_mut};
 
-/// What one expression may cost.
+/// The cost limit of one expression.
 const EXPRESSION_COST_MAX: u64 = 1_000_000;
-/// What all expressions may cost that are evaluated for one object, or for one policy.
+/// The cost limit of all expressions that are evaluated for one object or one policy.
 const OBJECT_COST_MAX: u64 = 10_000_000;
 
-/// What may be evaluated in the midst of other requests; a few milliseconds.
+/// The cost limit for evaluation on a request thread; a few milliseconds.
 const QUICK_COST_MAX: u64 = 100_000;
 
-/// The function that counts; no source can spell its name.
+/// The function that counts; its name cannot be written in source.
 pub(super) const SPEND: &str = "@spend";
 
 thread_local! {
-    // What objects may cost.
+    // The cost limit per object.
     static LIMIT: Cell<u64> = const { Cell::new(OBJECT_COST_MAX) };
-    // Whether one has cost too much.
+    // Whether an object has exceeded the limit.
     static WAS_EXCEEDED: Cell<bool> = const { Cell::new(false) };
-    // What is left for the object at hand.
+    // The remaining budget of the current object.
     static OBJECT: Cell<u64> = const { Cell::new(OBJECT_COST_MAX) };
-    // What is left for the expression at hand; none once that was not enough.
+    // The remaining budget of the current expression; `None` once it was exceeded.
     static EXPRESSION: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 /// How an evaluation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spent {
-    /// Within its limits.
+    /// Within the limits, at this cost.
     Within(u64),
-    /// The expression cost too much.
+    /// The expression exceeded its limit.
     Expression,
-    /// All expressions together cost too much.
+    /// All expressions together exceeded their limit.
     Object,
 }
 
-/// Begins to count for another object.
+/// Starts counting for another object.
 pub fn start() {
     OBJECT.set(LIMIT.get());
 }
 
-/// Evaluates something unless that takes long.
+/// Evaluates something unless it takes too long.
 pub fn quickly<T>(run: impl FnOnce() -> T) -> Option<T> {
     /// Resets the limit, also after a panic.
     struct Usual;
@@ -65,17 +65,17 @@ pub fn quickly<T>(run: impl FnOnce() -> T) -> Option<T> {
     (!WAS_EXCEEDED.get()).then_some(outcome)
 }
 
-/// Whether nothing is left for the object at hand.
+/// Whether the budget of the current object is used up.
 pub(super) fn is_over() -> bool {
     OBJECT.get() == 0
 }
 
-/// What the next expression may cost.
+/// The cost limit of the next expression.
 pub(super) fn allowance() -> u64 {
     OBJECT.get().min(EXPRESSION_COST_MAX)
 }
 
-/// Takes what an expression has cost from what is left for the object.
+/// Subtracts the cost of an expression from the budget of the object.
 pub(super) fn charge(spent: Spent) {
     match spent {
         Spent::Within(cost) => OBJECT.set(OBJECT.get().saturating_sub(cost)),
@@ -86,7 +86,7 @@ pub(super) fn charge(spent: Spent) {
     }
 }
 
-/// Evaluates something that may cost so much.
+/// Evaluates something with a cost limit.
 pub(super) fn metered<T>(allowance: u64, run: impl FnOnce() -> T) -> (T, Spent) {
     EXPRESSION.set(Some(allowance));
     let outcome = run();
@@ -98,7 +98,7 @@ pub(super) fn metered<T>(allowance: u64, run: impl FnOnce() -> T) -> (T, Spent) 
     (outcome, spent)
 }
 
-/// Counts a cost; fails once there is nothing left.
+/// Adds to the cost; fails once the budget is used up.
 pub(super) fn spend(cost: u64) -> Result<(), ExecutionError> {
     let left = EXPRESSION.get().and_then(|left| left.checked_sub(cost));
     EXPRESSION.set(left);
@@ -108,7 +108,7 @@ pub(super) fn spend(cost: u64) -> Result<(), ExecutionError> {
     }
 }
 
-/// How many expressions there are in one, without the bodies of loops, which count themselves.
+/// The number of expressions in one expression, except loop bodies, which count themselves.
 pub(super) fn steps(expression: &IdedExpr) -> u64 {
     let below: u64 = match &expression.expr {
         Expr::Comprehension(comprehension) => steps(&comprehension.iter_range),
@@ -117,7 +117,7 @@ pub(super) fn steps(expression: &IdedExpr) -> u64 {
     1 + below
 }
 
-/// Makes every loop count its turns.
+/// Makes every loop count its iterations.
 pub(super) fn count_loops(expression: &mut IdedExpr) {
     let cost = match &expression.expr {
         Expr::Comprehension(comprehension) => steps(&comprehension.loop_step),

@@ -1,7 +1,7 @@
-//! What functions on texts and lists cost at run time, in upstream's units.
+//! The runtime cost of functions on strings and lists, in upstream's units.
 //!
-//! A call that costs as much as its text is long gets that text through a function that charges for
-//! it first. No source can spell the name of that function.
+//! If the cost of a call depends on the length of a string, the call gets the string through a
+//! function that charges for it first. The name of that function cannot be written in source.
 
 use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 use kube_cel::cel::extractors::This;
@@ -10,19 +10,19 @@ use kube_cel::cel::{Context, ExecutionError, Value as CelValue};
 use super::budget;
 use super::literals::parts_mut;
 
-/// The function that charges for a value and yields it.
+/// The function that charges for a value and returns it.
 const CHARGE: &str = "@charge";
 
-/// How much is charged for a value.
+/// The price of a value.
 #[derive(Clone, Copy)]
 enum Rate {
-    /// For going through a text once.
+    /// Reading a string once.
     Once = 1,
-    /// For going through a text and making another one.
+    /// Reading a string and creating another one.
     Twice = 2,
-    /// For going through all that there is in a value.
+    /// Traversing everything in a value.
     Deeply = 3,
-    /// For each item of a list.
+    /// Each item of a list.
     Items = 4,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn add_functions(context: &mut Context<'_>) {
     context.add_function("contains", contains);
 }
 
-/// Upstream charges for both texts at once.
+/// Upstream charges for both strings at once.
 fn contains(This(text): This<CelValue>, part: CelValue) -> Result<bool, ExecutionError> {
     match (&text, &part) {
         (CelValue::String(text), CelValue::String(part)) => {
@@ -51,7 +51,7 @@ fn cost(value: &CelValue, rate: i64) -> u64 {
         1 => traversal(size(value)),
         2 => traversal(2 * size(value)),
         3 => deep_traversal(value),
-        // A look-up in a map takes one step.
+        // A lookup in a map takes one step.
         _ => {
             if let CelValue::List(items) = value {
                 items.len() as u64
@@ -87,7 +87,7 @@ fn deep_traversal(value: &CelValue) -> u64 {
     }
 }
 
-/// Makes calls charge for what they go through.
+/// Makes calls charge for the values that they traverse.
 pub(super) fn charge_calls(expression: &mut IdedExpr) {
     for part in parts_mut(expression) {
         charge_calls(part);
@@ -118,7 +118,7 @@ pub(super) fn charge_calls(expression: &mut IdedExpr) {
 }
 
 fn charge(expression: &mut IdedExpr, rate: Rate) {
-    // What is written in the source costs nothing to speak of.
+    // Literals in the source cost next to nothing.
     if let Expr::Literal(_) = expression.expr {
         return;
     }

@@ -1,8 +1,8 @@
-//! Expressions of admission: conditions of webhooks, and all that policies consist of.
+//! Expressions of admission: conditions of webhooks, and the expressions of policies.
 //!
-//! An [`Environment`] holds what they see, converted once. Variables of policies are evaluated when
-//! an expression asks for them, and at most once: `variables.x` becomes a call of a function that
-//! no source can spell, which finds the environment on its thread.
+//! An [`Environment`] holds the values that expressions see, converted once. Variables of policies
+//! are evaluated on first use, at most once: `variables.x` becomes a call of a function whose name
+//! cannot be written in source, which finds the environment of its thread.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -22,21 +22,22 @@ use super::literals::parts_mut;
 use super::nesting;
 use super::program::{parse, parse_mutation, with_functions};
 
-/// The function that yields a variable of a policy.
+/// The function that returns a variable of a policy.
 pub(super) const VARIABLE: &str = "@variable";
-/// How deeply expressions and the variables that they use may nest together, so that stacks suffice.
+/// The maximum depth of expressions together with the variables that they use, so that stacks
+/// suffice.
 const DEPTH_MAX: usize = 192;
-/// How much the call of a variable adds to that.
+/// How much the call of a variable adds to the depth.
 const CALL_DEPTH: usize = 4;
 
 thread_local! {
-    // The environment of the expression that is evaluated on this thread.
+    // The environment of the expression that is being evaluated on this thread.
     static CURRENT: RefCell<Option<Arc<Environment>>> = const { RefCell::new(None) };
-    // How deeply it nests, with the variables around it.
+    // Its depth, including the variables around it.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// What expressions can see; absent objects are null.
+/// The values that expressions can see; absent objects are null.
 #[derive(Clone, Default)]
 pub struct Admitted<'a> {
     /// The object as it would be stored.
@@ -47,18 +48,18 @@ pub struct Admitted<'a> {
     pub request: Option<&'a Value>,
     /// The namespace of the object, with the fields that policies may see.
     pub namespace: Option<&'a Value>,
-    /// What the binding of a policy refers to.
+    /// The object that the binding of a policy refers to.
     pub params: Option<&'a Value>,
-    /// Who answers questions about rights.
+    /// Answers authorization checks.
     pub access: Option<Access>,
 }
 
-/// What the expressions of one policy, or one webhook, can see.
+/// The values that the expressions of one policy or one webhook can see.
 pub struct Environment {
     values: Vec<(&'static str, CelValue)>,
     pub(super) access: Option<Access>,
     variables: HashMap<String, Result<Parsed, String>>,
-    // What variables have come to; held for a moment, never while one is evaluated.
+    // The results of variables; locked only briefly, never during an evaluation.
     known: Mutex<HashMap<String, Result<CelValue, String>>>,
 }
 
@@ -81,15 +82,15 @@ impl Parsed {
         Ok(Self { expression: Arc::new(expression), depth, uses_variables })
     }
 
-    /// For how many levels there has to be room.
+    /// The depth to reserve stack for.
     fn room(&self) -> usize {
-        // Variables nest as well, and it is not known yet which ones.
+        // Variables nest as well, and their depth is not known yet.
         if self.uses_variables { DEPTH_MAX } else { self.depth }
     }
 }
 
 impl Environment {
-    /// What expressions see, and the variables that they share: pairs of name and expression.
+    /// Creates an environment with variables, given as pairs of name and expression.
     pub fn new<'v>(
         admitted: Admitted<'_>,
         variables: impl IntoIterator<Item = (&'v str, &'v str)>,
@@ -112,7 +113,7 @@ impl Environment {
         Arc::new(Self { values, access: admitted.access, variables, known: Mutex::default() })
     }
 
-    /// The same, with nothing evaluated yet.
+    /// The same environment, with nothing evaluated yet.
     pub fn renewed(&self) -> Arc<Self> {
         Arc::new(Self {
             values: self.values.clone(),
@@ -122,7 +123,7 @@ impl Environment {
         })
     }
 
-    /// Whether a condition holds; the error says why there is no answer.
+    /// Whether a condition holds; the error says why it cannot be evaluated.
     pub fn holds(self: &Arc<Self>, expression: &str) -> Result<bool, String> {
         match self.value(expression)? {
             CelValue::Bool(answer) => Ok(answer),
@@ -130,7 +131,8 @@ impl Environment {
         }
     }
 
-    /// The text that an expression yields; none if it is null. The error says why there is none.
+    /// The string that an expression yields; `None` if it is null. The error says why there is
+    /// none.
     pub fn text(self: &Arc<Self>, expression: &str) -> Result<Option<String>, String> {
         match self.value(expression)? {
             CelValue::String(text) => Ok(Some(text.trim().to_owned())),
@@ -143,7 +145,7 @@ impl Environment {
         }
     }
 
-    /// What the expression of a mutation yields, as JSON.
+    /// The result of a mutation's expression, as JSON.
     pub fn mutation(self: &Arc<Self>, expression: &str) -> Result<Value, String> {
         let parsed = Parsed::of(expression, parse_mutation)?;
         convert::to_json(&self.evaluated(&parsed)?)
@@ -198,7 +200,7 @@ fn words(error: &ExecutionError) -> String {
     super::explain(error).unwrap_or_else(|| error.to_string())
 }
 
-/// Evaluates a variable within another expression, if the stack has room for both.
+/// Evaluates a variable within another expression if the stack has room for both.
 fn deeper(
     parsed: &Parsed,
     run: impl FnOnce() -> Result<CelValue, ExecutionError>,
@@ -230,7 +232,7 @@ impl Drop for Entered {
     }
 }
 
-/// The environment of the expression that is evaluated on this thread.
+/// The environment of the expression that is being evaluated on this thread.
 pub(super) fn current() -> Option<Arc<Environment>> {
     CURRENT.with(|current| current.borrow().clone())
 }
@@ -246,7 +248,7 @@ pub(super) fn variable(name: &str) -> Result<CelValue, ExecutionError> {
     Err(ExecutionError::function_error(VARIABLE, words))
 }
 
-/// Turns `variables.x` into calls; tells whether there were any.
+/// Turns `variables.x` into calls; returns whether there were any.
 fn compose(expression: &mut IdedExpr) -> bool {
     if let Expr::Select(select) = &expression.expr
         && matches!(&select.operand.expr, Expr::Ident(name) if name == "variables")
@@ -262,7 +264,7 @@ fn compose(expression: &mut IdedExpr) -> bool {
         };
         return true;
     }
-    // All of them, so not `any`.
+    // Visits all parts, so not `any`.
     let found = parts_mut(expression).into_iter().filter_map(|part| compose(part).then_some(()));
     found.count() > 0
 }

@@ -16,7 +16,7 @@ static TIMESTAMP: LazyLock<IdedExpr> =
 static DURATION: LazyLock<IdedExpr> =
     LazyLock::new(|| parse("duration(text)").expect("a constant expression parses"));
 
-/// A value with the places where its JSON did not have the type that the schema promised.
+/// A value, with the places where its JSON does not have the type declared in the schema.
 pub(super) struct Converted {
     pub(super) value: CelValue,
     problems: Vec<(String, String)>,
@@ -29,7 +29,7 @@ impl Converted {
         Self { value, problems }
     }
 
-    /// A problem that the rule would meet, since it mentions the field.
+    /// A type problem that affects the rule, since it mentions the field.
     pub(super) fn problem_for(&self, rule: &str) -> Option<&str> {
         let mentions = |(field, _): &&(String, String)| {
             field.is_empty() || rule.contains(&format!(".{}", escape(field)))
@@ -38,12 +38,12 @@ impl Converted {
     }
 }
 
-/// Converts a value about which nothing is known.
+/// Converts a value without a known type.
 pub(super) fn untyped(value: &Value) -> CelValue {
     convert(None, value, false, "", &mut Vec::new())
 }
 
-/// A value as JSON; the error says what has no form in it.
+/// Converts a value to JSON; the error says what cannot be converted.
 pub(super) fn to_json(value: &CelValue) -> Result<Value, String> {
     Ok(match value {
         CelValue::Null => Value::Null,
@@ -104,7 +104,7 @@ fn convert(
             let mut map = HashMap::with_capacity(fields.len());
             for (name, value) in fields {
                 if value.is_null() && schema.is_some_and(|schema| schema.property(name).is_some()) {
-                    // A field that is null counts as absent.
+                    // A null field counts as absent.
                     continue;
                 }
                 let (child, is_key) = match schema.map(|schema| schema.field(name)) {
@@ -125,7 +125,7 @@ fn convert(
     }
 }
 
-/// Rules see only the names in metadata.
+/// Rules see only the name fields of metadata.
 fn metadata(value: &Value) -> CelValue {
     let mut map = HashMap::new();
     for name in ["name", "generateName"] {
@@ -162,7 +162,7 @@ fn parsed(expression: &IdedExpr, text: &str) -> Option<CelValue> {
     })
 }
 
-/// How rules spell a field name that is no identifier: `a-b` is `a__dash__b`.
+/// How rules write a field name that is not an identifier: `a-b` is `a__dash__b`.
 pub(super) fn escape(name: &str) -> String {
     const RESERVED: [&str; 21] = [
         "true",

@@ -1,8 +1,8 @@
-//! What a rule may cost at most, estimated before it is ever run, as upstream estimates it.
+//! Estimates the maximum cost of a rule before it is run, as upstream does.
 //!
-//! The unit is about one step. Sizes of values come from the limits in the schema, or from the size
-//! of requests where there are none. Where upstream knows less than nothing about a size, such as
-//! that of a number as text, this says that it is small: no good rule is to be refused.
+//! The unit is roughly one step. The sizes of values come from the limits in the schema, or from
+//! the maximum size of a request. Where upstream has no estimate for a size, such as that of a
+//! number as text, this assumes a small one, so that no valid rule is rejected.
 
 use std::collections::HashMap;
 
@@ -14,25 +14,25 @@ use super::convert::escape;
 use super::program::parse_unexpanded;
 use crate::schema::ir::{Schema, Type};
 
-/// Upstream assumes that an object is at most this large.
+/// The maximum size of an object that upstream assumes.
 const REQUEST_BYTES_MAX: f64 = 3.0 * 1024.0 * 1024.0;
-/// What it costs to go through a text, per character.
+/// The cost of reading a string, per character.
 const TEXT_FACTOR: f64 = 0.1;
-/// How many expressions a pattern has, per character.
+/// The number of expressions in a pattern, per character.
 const PATTERN_FACTOR: f64 = 0.25;
 const LIST_COST: f64 = 10.0;
 const MAP_COST: f64 = 30.0;
-/// How large a value may be about which nothing is known.
+/// The maximum size of a value of unknown type.
 const UNKNOWN_SIZE: f64 = u64::MAX as f64;
-/// What one question about rights costs.
+/// The cost of one authorization check.
 const CHECK_COST: f64 = 350_000.0;
 
-/// How many values of a schema fit into one object.
+/// The maximum number of values of a schema in one object.
 pub fn count_max(schema: &Schema) -> f64 {
     (REQUEST_BYTES_MAX / (size_min(schema, 0) + 1.0)).floor()
 }
 
-/// How many bytes a value of a schema has at least.
+/// The minimum size of a value of a schema, in bytes.
 fn size_min(schema: &Schema, depth: usize) -> f64 {
     match (schema.kind, schema.format.as_deref()) {
         (Some(Type::Object), _) if depth < 8 && schema.values().is_none() => {
@@ -51,7 +51,7 @@ fn size_min(schema: &Schema, depth: usize) -> f64 {
     }
 }
 
-/// How large a value of a schema is at most: characters, items or entries.
+/// The maximum size of a value of a schema: characters, items or entries.
 fn size_max(schema: &Schema) -> f64 {
     let limit = |given: Option<i64>| given.map(|limit| limit.max(0) as f64);
     let is_text = schema.kind == Some(Type::String) || schema.int_or_string;
@@ -77,7 +77,7 @@ fn size_max(schema: &Schema) -> f64 {
     }
 }
 
-/// What a rule on a node of this schema costs at most, once.
+/// The maximum cost of one evaluation of a rule on a node of this schema.
 pub fn estimate(schema: &Schema, rule: &str) -> f64 {
     let Ok(expression) = parse_unexpanded(rule) else { return 0.0 };
     let this = Estimate::of(0.0, schema);
@@ -89,15 +89,15 @@ pub fn estimate(schema: &Schema, rule: &str) -> f64 {
 /// What is known about an expression.
 #[derive(Clone, Default)]
 struct Estimate<'s> {
-    /// What it costs to evaluate it, at most.
+    /// The maximum cost of evaluating it.
     cost: f64,
-    /// How large its value is, at most.
+    /// The maximum size of its value.
     size: f64,
-    /// How large the items of its value are, at most.
+    /// The maximum size of the items of its value.
     item_size: f64,
     is_text: bool,
     is_list: bool,
-    /// The type of its value, if the schema tells.
+    /// The type of its value, if the schema declares it.
     schema: Option<&'s Schema>,
 }
 
@@ -113,7 +113,7 @@ impl<'s> Estimate<'s> {
         }
     }
 
-    /// A value of which nothing but its cost is known.
+    /// A value of which only the cost is known.
     fn plain(cost: f64) -> Self {
         Self { cost, ..Self::default() }
     }
@@ -122,7 +122,7 @@ impl<'s> Estimate<'s> {
         Self { cost, size, is_text: true, ..Self::default() }
     }
 
-    /// What a loop over the value has as its variable.
+    /// The value of the loop variable in a loop over this value.
     fn element(&self) -> Self {
         match self.schema {
             Some(schema) => match schema.item() {
@@ -185,7 +185,7 @@ impl<'s> Estimator<'s> {
         }
     }
 
-    /// Estimates something in which a name means something else.
+    /// Estimates something in which a name has another meaning.
     fn with<T>(&mut self, name: &str, value: Estimate<'s>, run: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.variables.insert(name.to_owned(), value);
         let outcome = run(self);
@@ -266,7 +266,7 @@ impl<'s> Estimator<'s> {
         }
     }
 
-    /// Macros that the parser leaves as calls, and calls that only look like ones.
+    /// Macros that the parser leaves as calls, and calls that only look like macros.
     fn special(&mut self, call: &CallExpr) -> Option<Estimate<'s>> {
         let name = call.func_name.as_str();
         let target = call.target.as_deref()?;
@@ -280,7 +280,7 @@ impl<'s> Estimator<'s> {
                 is_cel.then_some(Estimate { cost: cost + result.cost, ..result })
             }
             ("all" | "exists" | "exists_one" | "existsOne", [first, second, predicate]) => {
-                /// What the logic around a predicate costs.
+                /// The cost of the logic around a predicate.
                 const AROUND: f64 = 3.0;
                 let (Expr::Ident(first), Expr::Ident(second)) = (&first.expr, &second.expr) else {
                     return None;
@@ -325,12 +325,12 @@ fn add<'s>(sum: f64, left: &Estimate<'s>, right: &Estimate<'s>) -> Estimate<'s> 
     }
 }
 
-/// How large the items of a list are at most; unknown unless the schema declares the list.
+/// The maximum size of the items of a list; unknown unless the schema declares the list.
 fn item_size(list: Option<&Estimate<'_>>) -> f64 {
     list.map_or(0.0, |list| list.schema.map_or(UNKNOWN_SIZE, |_| list.item_size))
 }
 
-/// What a function costs besides its arguments.
+/// The cost of a function without its arguments.
 fn function<'s>(
     name: &str,
     sum: f64,
@@ -381,10 +381,10 @@ fn function<'s>(
     }
 }
 
-/// What names stand for, as far as the schema tells.
+/// The schemas of variables, as far as they are known.
 pub(super) type Variables<'schema> = HashMap<String, &'schema Schema>;
 
-/// The schema of an expression that only selects.
+/// The schema of an expression that consists only of selections.
 pub(super) fn resolve<'schema>(
     expression: &IdedExpr,
     variables: &Variables<'schema>,

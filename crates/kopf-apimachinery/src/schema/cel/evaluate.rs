@@ -1,8 +1,8 @@
-//! Evaluates the logic around an expression: what the crate does, but with CEL's tolerance.
+//! Evaluates the logical operators of an expression with CEL's error tolerance.
 //!
-//! In CEL, `exists` is true when one element says so, whatever errors the others raise, and `all`
-//! is false likewise; the crate stops at the first error. Macros with two variables are evaluated
-//! here as well. Everything below the logic is left to the crate.
+//! In CEL, `exists` is true if it is true for one element, even if others raise errors; `all` is
+//! false likewise. The crate stops at the first error. Macros with two variables are evaluated here
+//! as well. The crate evaluates everything else.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use kube_cel::cel::{Context, ExecutionError, Value as CelValue};
 
 use super::budget;
 
-/// How many elements of a list are copied at the cost of one step.
+/// How many list elements are copied at the cost of one step.
 const PAIRS_PER_STEP: u64 = 8;
 
 type Outcome = Result<CelValue, ExecutionError>;
@@ -58,7 +58,7 @@ pub(super) fn evaluate(expression: &IdedExpr, context: &Context<'_>) -> Outcome 
     }
 }
 
-/// The condition inside of `all` or `exists`, and the value that decides: false or true.
+/// The condition of `all` or `exists`, and the value that decides: false or true.
 fn predicate_of(comprehension: &ComprehensionExpr) -> Option<(&IdedExpr, bool)> {
     let Expr::Call(step) = &comprehension.loop_step.expr else { return None };
     let [accumulator, predicate] = step.args.as_slice() else { return None };
@@ -93,7 +93,7 @@ fn quantify(
         }
         _ => return Err(ExecutionError::NoSuchOverload),
     };
-    // Making the pairs also costs, even if the first one decides.
+    // Creating the pairs also has a cost, even if the first one decides.
     budget::spend(pairs.len() as u64 / PAIRS_PER_STEP)?;
     let cost = budget::steps(predicate);
     let is_map = pairs.first().is_some_and(|(key, _)| matches!(key, CelValue::String(_)));
@@ -123,7 +123,7 @@ fn key_value(key: &Key) -> CelValue {
     }
 }
 
-/// Combines truth values: the decisive one wins over everything, errors over the other.
+/// Combines booleans: the decisive value wins over everything, errors win over the other value.
 fn settle(outcomes: impl IntoIterator<Item = Outcome>, decisive: bool) -> Outcome {
     let mut error = None;
     for outcome in outcomes {

@@ -1,17 +1,17 @@
-//! Literals with a type: `Object{...}` and `JSONPatch{...}` in the mutations of admission policies.
+//! Typed literals: `Object{...}` and `JSONPatch{...}` in the mutations of admission policies.
 //!
-//! The `cel` crate parses them but cannot evaluate them, so they become maps. Nowhere else is there
-//! a type that could be constructed.
+//! The `cel` crate parses them but cannot evaluate them, so they become maps. No other expressions
+//! can construct typed values.
 
 use kube_cel::cel::common::ast::{
     EntryExpr, Expr, IdedEntryExpr, IdedExpr, LiteralValue, MapEntryExpr, MapExpr, StructExpr,
 };
 
-/// The type of what an `ApplyConfiguration` yields.
+/// The result type of an `ApplyConfiguration`.
 pub(super) const OBJECT: &str = "Object";
-/// The type of the steps that a `JSONPatch` yields.
+/// The type of the operations in a `JSONPatch`.
 pub(super) const JSON_PATCH: &str = "JSONPatch";
-/// What a step has.
+/// The fields of an operation.
 pub(super) const JSON_PATCH_FIELDS: [&str; 4] = ["op", "path", "from", "value"];
 
 /// Whether mutations can construct values of a type.
@@ -27,7 +27,7 @@ pub(super) fn first_type(expression: &IdedExpr) -> Option<&str> {
     parts(expression).into_iter().find_map(first_type)
 }
 
-/// What an expression consists of.
+/// The direct subexpressions of an expression.
 pub(super) fn parts(expression: &IdedExpr) -> Vec<&IdedExpr> {
     match &expression.expr {
         Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).collect(),
@@ -54,7 +54,7 @@ fn entries(entries: &[IdedEntryExpr]) -> Vec<&IdedExpr> {
     parts.collect()
 }
 
-/// The same, to be changed.
+/// The direct subexpressions, mutable.
 pub(super) fn parts_mut(expression: &mut IdedExpr) -> Vec<&mut IdedExpr> {
     match &mut expression.expr {
         Expr::Call(call) => call.target.as_deref_mut().into_iter().chain(&mut call.args).collect(),
@@ -78,7 +78,7 @@ pub(super) fn parts_mut(expression: &mut IdedExpr) -> Vec<&mut IdedExpr> {
     }
 }
 
-/// Turns all such literals into maps; the error names a type that does not fit its place.
+/// Turns all typed literals into maps; the error names a type that does not fit its place.
 pub(super) fn lower(expression: &mut IdedExpr) -> Result<(), String> {
     if let Expr::Struct(literal) = &expression.expr {
         check_places(literal)?;
@@ -108,7 +108,7 @@ fn keyed(entry: IdedEntryExpr) -> IdedEntryExpr {
     IdedEntryExpr { id, expr }
 }
 
-/// The type of a part has the name of its place: `Object.spec` in the field `spec` of an `Object`.
+/// The type of a part is named after its place: `Object.spec` in the field `spec` of an `Object`.
 fn check_places(literal: &StructExpr) -> Result<(), String> {
     if literal.type_name == JSON_PATCH {
         return Ok(());

@@ -1,14 +1,15 @@
-//! How deeply an expression nests, told from its source.
+//! Estimates how deeply an expression nests, from its source.
 //!
-//! The parser and everything after it recurse, and a stack that is used up ends the process. So
-//! this looks first. It may tell too much, but never too little: what is not surely a string or a
-//! comment counts as code. What is deep is then parsed and run on a larger stack.
+//! The parser and all later steps recurse, and a stack overflow ends the process. The depth is
+//! therefore estimated first. The estimate may be too high, but never too low: anything that is not
+//! certainly a string or a comment counts as code. Deep expressions are parsed and run on a larger
+//! stack.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// A string as the grammar has it; anything else that starts with a quote is no string.
+/// A string according to the grammar; anything else that starts with a quote is not a string.
 static STRING: LazyLock<Regex> = LazyLock::new(|| {
     let escape =
         r#"\\(?:[abfnrtv"'\\?`]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2})"#;
@@ -21,19 +22,19 @@ static STRING: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!("^(?:{})", strings.join("|"))).expect("a constant pattern compiles")
 });
 
-/// A raw string, in which nothing is an escape.
+/// A raw string, which has no escapes.
 static RAW_STRING: LazyLock<Regex> = LazyLock::new(|| {
     let pattern = r#"^[bB]?[rR](?:"""(?s:.)*?"""|'''(?s:.)*?'''|"[^"\r\n]*"|'[^'\r\n]*')"#;
     Regex::new(pattern).expect("a constant pattern compiles")
 });
 
-/// How deeply expressions nest that any stack has room for.
+/// The depth for which any stack suffices.
 const SHALLOW_DEPTH_MAX: usize = 16;
 
-/// The stack for others. A program with debug assertions needs up to 100 kB for a level.
+/// The stack for deeper expressions. A debug build needs up to 100 kB per level.
 const STACK_BYTES: usize = 32 << 20;
 
-/// Runs something that recurses as deeply as an expression nests, on a stack with room for that.
+/// Runs something that recurses to the depth of an expression, on a stack that is large enough.
 pub(super) fn with_stack<T: Send>(depth: usize, run: impl FnOnce() -> T + Send) -> T {
     if depth <= SHALLOW_DEPTH_MAX {
         return run();
@@ -46,12 +47,12 @@ pub(super) fn with_stack<T: Send>(depth: usize, run: impl FnOnce() -> T + Send) 
     })
 }
 
-/// What one pair of brackets holds, as far as it has been read.
+/// The content of one pair of brackets, as far as it has been read.
 #[derive(Default)]
 struct Level {
-    /// Conditions, each of which holds the next one.
+    /// Conditions, each nested in the previous one.
     conditions: usize,
-    /// Operators in a row. Those of logic do not count: the parser makes balanced trees of them.
+    /// Operators in a row. Logical operators do not count: the parser balances their trees.
     operators: usize,
     /// Selections, calls and indexes in a row.
     members: usize,
@@ -63,7 +64,7 @@ impl Level {
     }
 }
 
-/// How deeply the tree of an expression may nest.
+/// An upper bound for the depth of an expression's tree.
 pub(super) fn depth(source: &str) -> usize {
     let mut outer = vec![];
     let (mut level, mut outer_depth, mut deepest) = (Level::default(), 0, 0);
@@ -103,7 +104,7 @@ pub(super) fn depth(source: &str) -> usize {
         }
         deepest = deepest.max(outer_depth + level.depth());
         rest = &rest[length..];
-        // The second half of an operator is no other operator, and neither are repeated signs.
+        // The second half of an operator and repeated signs do not count.
         if "+-*/%<>=!".contains(first) {
             rest = rest.trim_start_matches(['=', '!', '-']);
         }

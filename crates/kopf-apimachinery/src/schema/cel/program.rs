@@ -20,12 +20,12 @@ use super::{access, charges, condition, literals, nesting};
 use crate::schema::ir::{ListType, Rule, Schema};
 use crate::schema::patterns;
 
-/// Comparisons of sets; no source can spell these names.
+/// Comparisons of sets; these names cannot be written in source.
 const SAME_SET: &str = "@same_set";
 const OTHER_SET: &str = "@other_set";
 
 thread_local! {
-    /// The functions that rules may call. One per thread, since registration is not free and
+    /// The functions that rules may call. One context per thread, since registration takes time and
     /// contexts cannot be shared.
     static FUNCTIONS: Context<'static> = functions();
 }
@@ -56,7 +56,7 @@ fn functions() -> Context<'static> {
     context
 }
 
-/// The crate counts bytes of strings, CEL counts characters.
+/// The crate counts the bytes of strings, CEL counts characters.
 fn size(This(value): This<CelValue>) -> Result<i64, ExecutionError> {
     let size = match &value {
         CelValue::String(text) => text.chars().count(),
@@ -68,7 +68,7 @@ fn size(This(value): This<CelValue>) -> Result<i64, ExecutionError> {
     Ok(size as i64)
 }
 
-/// Compiles patterns once, and only those that are small enough.
+/// Compiles patterns once, and only if they are small enough.
 fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<bool, ExecutionError> {
     // Upstream's estimate: a tenth of the text, times a quarter of the pattern.
     budget::spend(((text.len() / 10 + 1) * (pattern.len() / 4 + 1)) as u64)?;
@@ -77,7 +77,7 @@ fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<bool, 
     })
 }
 
-/// Types are compared only, so a text that no value can be mistaken for will do.
+/// Types are only compared, so a string that cannot be mistaken for a value suffices.
 fn type_value(name: &str) -> CelValue {
     CelValue::String(Arc::new(format!("\u{0}type {name}")))
 }
@@ -103,10 +103,10 @@ pub(super) fn with_functions<T>(run: impl FnOnce(&Context<'_>) -> T) -> T {
     FUNCTIONS.with(|functions| run(functions))
 }
 
-/// How deeply expressions may nest. Upstream allows 250, for which stacks would be too small.
+/// The maximum depth of expressions. Upstream allows 250, for which stacks would be too small.
 const DEPTH_MAX: usize = 96;
 
-/// Parses an expression as it is written, optional syntax included.
+/// Parses an expression as written, including optional syntax.
 pub(super) fn parse_unexpanded(source: &str) -> Result<IdedExpr, ParseErrors> {
     let depth = nesting::depth(source);
     if depth > DEPTH_MAX {
@@ -130,7 +130,7 @@ pub(super) fn parse(source: &str) -> Result<IdedExpr, ParseErrors> {
     Ok(prepared(expression))
 }
 
-/// Parses the expression of a mutation, which may construct objects and steps of patches.
+/// Parses the expression of a mutation, which may construct objects and patch operations.
 pub(super) fn parse_mutation(source: &str) -> Result<IdedExpr, ParseErrors> {
     let mut expression = parse_unexpanded(source)?;
     if let Some(name) = literals::first_type(&expression).filter(|name| !literals::is_type(name)) {
@@ -140,7 +140,7 @@ pub(super) fn parse_mutation(source: &str) -> Result<IdedExpr, ParseErrors> {
     Ok(prepared(expression))
 }
 
-/// An expression that can be evaluated, and counts what it costs.
+/// Prepares an expression for evaluation and cost counting.
 fn prepared(mut expression: IdedExpr) -> IdedExpr {
     expand(&mut expression);
     budget::count_loops(&mut expression);
@@ -171,7 +171,7 @@ impl Programs {
 pub(super) struct Program {
     expression: IdedExpr,
     message: Option<IdedExpr>,
-    // Of both.
+    // The greater depth of the rule and its message.
     depth: usize,
     pub(super) uses_old_self: bool,
 }
@@ -189,7 +189,7 @@ impl Program {
         Ok(Self { expression, message, depth, uses_old_self })
     }
 
-    /// Evaluates the rule, and its message when the rule says no.
+    /// Evaluates the rule, and its message if the rule fails.
     pub(super) fn with_context(
         &self,
         this: &CelValue,
@@ -224,7 +224,7 @@ fn message(expression: &IdedExpr, context: &Context<'_>) -> Option<String> {
     usable.then(|| text.to_owned())
 }
 
-/// What `oldSelf` is: absent, a value, or an optional value where the rule asks for one.
+/// The value of `oldSelf`: absent, a value, or an optional value if the rule requests one.
 pub(super) fn old_self(old: Option<&Converted>, optional: bool) -> Option<CelValue> {
     match (old, optional) {
         (Some(old), false) => Some(old.value.clone()),

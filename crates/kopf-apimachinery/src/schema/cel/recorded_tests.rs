@@ -1,7 +1,7 @@
-//! Replays what a real server said about rules: which it refused, and how it judged values.
+//! Replays a real server's decisions: which rules it rejected, and how it validated values.
 //!
-//! Recorded from kube-apiserver 1.33.13. Rules that the crate cannot evaluate must warn, and may
-//! never judge otherwise than the real server.
+//! Recorded from kube-apiserver 1.33.13. Rules that the crate cannot evaluate must give a warning
+//! and must never contradict the real server.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ const SCHEMA: &str = include_str!("../../../tests/data/cel-rules-1.33.schema.jso
 /// Rules that only warn, since the crate cannot evaluate them: `transformList`.
 const NOT_EVALUATED_MAX: usize = 1;
 
-/// Judgements whose words differ: failures of functions that Go words in its own way.
+/// Validation errors with different messages: failures of functions that Go words differently.
 const OTHER_WORDS_MAX: usize = 4;
 
 fn schema_with(rule: &str) -> Schema {

@@ -1,4 +1,4 @@
-//! Rules, their words and what is known at compile time.
+//! Rules, their messages and compile-time checks.
 
 use serde_json::{Value, json};
 
@@ -229,7 +229,7 @@ fn variables_are_evaluated_when_asked_for_and_see_each_other() {
 }
 
 #[test]
-fn variables_that_build_on_each_other_for_ever_are_refused() {
+fn endlessly_recursive_variables_are_rejected() {
     let names: Vec<String> = (0..300).map(|index| format!("v{index}")).collect();
     let sources: Vec<String> = (0..300)
         .map(|index| match index {
@@ -283,7 +283,8 @@ fn functions_on_texts_cost_what_they_go_through() {
         let schema = schema(json!([{"rule": rule}]));
         texts(&schema, json!({"s": text, "list": vec!["y"; 1000]}), None)
     };
-    // 20000 characters cost 2000 each time, twice that if a text is made: a million is too much.
+    // 20000 characters cost 2000 per read, twice that if a string is created; the limit is a
+    // million.
     let too_much = "spec: Invalid value: \"object\": 'operation cancelled: actual cost limit \
                     exceeded': no further validation rules will be run due to call cost exceeds \
                     limit for rule: ";

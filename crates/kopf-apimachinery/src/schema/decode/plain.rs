@@ -1,19 +1,19 @@
-//! Decodes the JSON that programs write, in less time than a decoder for all of it.
+//! A fast decoder for the JSON that programs usually write.
 //!
-//! Gives up on whatever is rare: errors, duplicate keys, `\u` escapes, numbers that are no small
-//! integers, deep trees. The general decoder then does the work, or finds the words.
+//! Gives up on everything rare: errors, duplicate keys, `\u` escapes, numbers other than small
+//! integers, deep trees. The general decoder then decodes the text or reports the error.
 
 use serde_json::{Map, Value};
 
 use crate::encoding::plain_length;
 
-/// How deeply values may nest; more is left to the general decoder.
+/// How deeply values may nest; deeper ones are left to the general decoder.
 const DEPTH_MAX: usize = 100;
 
-/// The most digits that an integer surely fits with.
+/// The number of digits with which any integer fits.
 const DIGITS_MAX: usize = 18;
 
-/// The tree of a text; none if the general decoder has to look at it.
+/// The tree of a text; `None` if the general decoder has to read it.
 pub fn plain(text: &[u8]) -> Option<Value> {
     let mut reader = Reader { text: std::str::from_utf8(text).ok()?, at: 0 };
     let value = reader.value(0)?;
@@ -26,7 +26,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The next byte that is no white space; not taken.
+    /// The next byte that is not white space; does not consume it.
     fn next(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while matches!(bytes.get(self.at)?, b' ' | b'\n' | b'\t' | b'\r') {
@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
         let count = unsigned.bytes().take_while(u8::is_ascii_digit).count();
         let (digits, after) = unsigned.split_at(count);
         let is_odd = count == 0 || count > DIGITS_MAX || digits.starts_with('0');
-        // Zero is the one number that may start with it, unless it is negative.
+        // Only zero itself may start with a zero, and only without a sign.
         if (is_odd && (digits != "0" || is_negative)) || after.starts_with(['.', 'e', 'E']) {
             return None;
         }
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
         Some(Value::Object(fields))
     }
 
-    /// The string that starts at the next byte, which is a quote.
+    /// The string at the next byte, which is a quote.
     fn string(&mut self) -> Option<String> {
         let start = self.at + 1;
         let end = self.special(start)?;
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Where the next quote, backslash or control character is.
+    /// The position of the next quote, backslash or control character.
     fn special(&self, from: usize) -> Option<usize> {
         let bytes = self.text.as_bytes();
         let mut at = from;
@@ -168,10 +168,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How much room is made for a string with escapes before its length is known.
+/// The initial capacity for a string with escapes.
 const ESCAPED_BYTES_GUESS: usize = 512;
 
-/// The character that an escape of one letter stands for.
+/// The character of a one-letter escape.
 fn unescaped(letter: u8) -> Option<char> {
     Some(match letter {
         b'"' | b'\\' | b'/' => char::from(letter),

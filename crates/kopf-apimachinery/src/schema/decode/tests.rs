@@ -1,4 +1,4 @@
-//! What decoders accept, report and refuse.
+//! What the decoders accept, report and reject.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -34,7 +34,7 @@ fn broken_json_is_explained_as_go_does() {
 }
 
 #[test]
-fn deep_bodies_are_refused_and_told_why() {
+fn deep_bodies_are_rejected_with_a_reason() {
     let nested = |levels: usize| "[".repeat(levels) + "1" + &"]".repeat(levels);
     for levels in [1, 100, 128, 129, DEPTH_MAX] {
         assert_eq!(depth(&json(nested(levels).as_bytes()).unwrap().value), levels);
@@ -120,7 +120,7 @@ fn yaml_duplicates_name_their_line() {
     assert_eq!(decoded.duplicates, ["line 3: key \"a\" already set in map"]);
 }
 
-/// Recorded from kube-apiserver 1.33.13: bodies with odd scalars, and what became of them.
+/// Recorded from kube-apiserver 1.33.13: bodies with unusual scalars, and the results.
 #[test]
 fn yaml_is_read_as_the_recorded_server_read_it() {
     for line in include_str!("../../../tests/data/yaml-1.33.jsonl").lines() {

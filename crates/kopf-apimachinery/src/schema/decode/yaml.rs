@@ -1,7 +1,7 @@
 //! YAML 1.1 as upstream reads it: `y`, `yes` and `on` are booleans, `0o17` is not a number.
 //!
-//! A loader over the events of `granit-parser`, which tells plain from quoted scalars and where
-//! they are. Several documents in one body: the first one counts.
+//! A loader over the events of `granit-parser`, which distinguishes plain from quoted scalars and
+//! has positions. If a body has several documents, only the first one is read.
 
 use std::collections::HashMap;
 
@@ -102,7 +102,7 @@ impl<'input> Loader<'input> {
         Ok(copy)
     }
 
-    /// A copy, as long as there are not too many.
+    /// Copies a value, within the limits.
     fn copy(&mut self, value: &Value, span: &Span) -> Result<Value, DecodeError> {
         let weight = Weight::of(value);
         let left = self.copies_left.without(&weight);
@@ -151,7 +151,7 @@ impl<'input> Loader<'input> {
     }
 }
 
-/// `<<: *base` fills in what the mapping itself does not set.
+/// `<<: *base` fills in keys that the mapping itself does not set.
 fn merge_into(map: &mut Map<String, Value>, source: Value) {
     match source {
         Value::Object(fields) => {
@@ -164,7 +164,7 @@ fn merge_into(map: &mut Map<String, Value>, source: Value) {
     }
 }
 
-/// What a copy takes.
+/// The size of a copy.
 #[derive(Default)]
 struct Weight {
     values: usize,
@@ -214,7 +214,7 @@ fn key_text(key: Value, value: &Value) -> Result<String, String> {
     }
 }
 
-/// What Go's parser says about broken text, as far as known.
+/// The error message of Go's parser for broken text, where known.
 fn explain(text: &str, error: &ScanError) -> DecodeError {
     let line = error.marker().line();
     let problem = match error.kind() {

@@ -26,14 +26,14 @@ impl Node<'_> {
         outcome.matched += 2;
     }
 
-    /// Branches are never forgiven for being unchanged.
+    /// Branches are never ignored for being unchanged.
     fn branch(&self, schema: &Schema, value: &Value) -> Outcome {
         let mut outcome = Outcome::default();
         self.check(schema, value, None, &mut outcome);
         outcome
     }
 
-    /// Such problems belong to no field, upstream's choice.
+    /// As in upstream, such problems are not attached to a field.
     fn complain(&self, outcome: &mut Outcome, problem: &str) {
         let text = format!("{} {problem}", quoted(&self.path()));
         let field = if self.prefix.is_empty() { "<nil>" } else { self.prefix };

@@ -134,7 +134,7 @@ fn is_multiple(number: &Number, factor: &Number) -> bool {
     factor > 0.0 && (times - times.round()).abs() < 1e-9
 }
 
-/// Upstream compares integers with integers: the fraction of a bound is lost.
+/// Upstream compares integers with integers: the fraction of a bound is truncated.
 fn bound_for(number: &Number, bound: &Number) -> Number {
     match bound.as_f64() {
         Some(float) if !number.is_f64() && bound.is_f64() => Number::from(float as i64),

@@ -1,6 +1,6 @@
 //! LimitRanges: defaults for containers of new pods, and bounds for pods and claims.
 //!
-//! Same rules and words as upstream's plugin.
+//! Follows the rules and the messages of upstream's plugin.
 
 use kopf_kinds::quota::{Amounts, amounts, container_amounts, whole_pod};
 use serde_json::{Value, json};
@@ -10,12 +10,12 @@ use crate::fields::{at, items, set, text};
 use crate::quantity::Quantity;
 use crate::store::Snapshot;
 
-/// Table of the ranges.
+/// The table of limit ranges.
 const RANGES: &str = "limitranges";
-/// Tells which defaults a pod got.
+/// The annotation that lists the defaults that a pod received.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
-/// Gives the containers of a new pod the defaults of all ranges.
+/// Sets the defaults of all limit ranges on the containers of a new pod.
 pub(super) fn fill(snapshot: &Snapshot, namespace: &str, pod: &mut Value) {
     for (_, range) in snapshot.list(RANGES, namespace) {
         let mut defaults = json!({"limits": {}, "requests": {}});
@@ -60,7 +60,7 @@ fn merge(container: &mut Value, defaults: &Value, words: &str, notes: &mut Vec<S
     }
 }
 
-/// Which bounds a new pod, or a claim, does not keep to.
+/// The limits that a new pod or claim violates.
 pub(super) fn problems(snapshot: &Snapshot, request: &AdmissionRequest<'_>) -> Vec<String> {
     let is_pod = &*request.resource.table == "pods" && request.operation == Operation::Create;
     let is_claim = &*request.resource.table == "persistentvolumeclaims"

@@ -1,11 +1,11 @@
-//! Priorities of pods: classes must exist, and numbers are the server's to choose.
+//! Priorities of pods: classes must exist, and the server determines the numbers.
 
 use serde_json::Value;
 
 use crate::fields::{number, text};
 use crate::store::Snapshot;
 
-/// Why the class or the number of a new pod is refused; its kind has filled in the number.
+/// Checks the class and the priority of a new pod; its kind has already filled in the priority.
 pub(super) fn check(snapshot: &Snapshot, pod: &Value) -> Result<(), String> {
     let name = text(pod, &["spec", "priorityClassName"]);
     let given = number(pod, &["spec", "priority"]).unwrap_or(0);
@@ -17,7 +17,7 @@ pub(super) fn check(snapshot: &Snapshot, pod: &Value) -> Result<(), String> {
     }
     let value = match snapshot.get("priorityclasses.scheduling.k8s.io", "", name) {
         Some(class) => number(class.content(), &["value"]).unwrap_or(0),
-        // Worlds of earlier versions do not have them.
+        // Data directories of earlier versions do not have these classes.
         None if matches!(name, "system-cluster-critical" | "system-node-critical") => return Ok(()),
         None => return Err(format!("no PriorityClass with name {name} was found")),
     };

@@ -1,7 +1,7 @@
-//! ResourceQuotas: refuses what a namespace may not have.
+//! ResourceQuotas: rejects writes that exceed a namespace's quota.
 //!
-//! Usage is counted from the objects that exist, whenever it is needed. Writes that wait for the
-//! disk at the same time do not see each other, so a quota can be exceeded by those.
+//! Usage is counted from the existing objects whenever it is needed. Concurrent writes that wait
+//! for the disk do not see each other, so together they can exceed a quota.
 
 use kopf_kinds::quota::{amounts, charge, is_in_scopes, missing, usage};
 
@@ -12,25 +12,25 @@ use crate::fields::at;
 use crate::quantity::Quantity;
 use crate::store::Snapshot;
 
-/// Table of the quotas.
+/// The table of quotas.
 pub(super) const QUOTAS: &str = "resourcequotas";
 
-/// What a write adds to the usage of one quota.
+/// The amounts that a write adds to the usage of one quota.
 pub(crate) struct Charge {
     /// The name of the quota.
     pub(crate) quota: String,
-    /// By resource.
+    /// The amounts by resource.
     pub(crate) amounts: Vec<(String, Quantity)>,
 }
 
-/// Refuses a write that needs more than a quota leaves; returns what it needs.
+/// Rejects a write that exceeds the remaining quota; returns the write's charges.
 pub(in crate::admission) fn check(
     snapshot: &Snapshot,
     request: &AdmissionRequest<'_>,
 ) -> Result<Vec<Charge>, StatusError> {
     let is_counted = match request.operation {
         Operation::Create => true,
-        // Services change their ports, claims grow.
+        // Services may change their ports, and claims may grow.
         Operation::Update => {
             matches!(&*request.resource.table, "services" | "persistentvolumeclaims")
         }

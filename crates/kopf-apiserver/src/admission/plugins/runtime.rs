@@ -1,11 +1,11 @@
-//! Runtime classes of pods: they must exist, and give pods their overhead and scheduling.
+//! Runtime classes of pods: they must exist, and they set the overhead and scheduling of pods.
 
 use serde_json::{Value, json};
 
 use crate::fields::{at, items, set, text};
 use crate::store::Snapshot;
 
-/// Fills in what the class of a new pod says; fails if there is no such class.
+/// Fills in the settings of a new pod's class; fails if the class does not exist.
 pub(super) fn fill(snapshot: &Snapshot, pod: &mut Value) -> Result<(), String> {
     let name = text(pod, &["spec", "runtimeClassName"]).to_owned();
     if name.is_empty() {

@@ -1,6 +1,7 @@
 //! Pod Security: what the labels of a namespace allow pods to do.
 //!
-//! Levels, modes, versions and words as upstream's plugin. `checks` knows what each level forbids.
+//! Levels, modes, versions and messages follow upstream's plugin. `checks` defines what each level
+//! forbids.
 
 mod checks;
 
@@ -16,7 +17,7 @@ use crate::{FieldError, StatusError};
 
 const PREFIX: &str = "pod-security.kubernetes.io/";
 
-/// How much is forbidden.
+/// The levels, in increasing strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Privileged,
@@ -43,16 +44,17 @@ impl Level {
     }
 }
 
-/// What the labels of a namespace say about one mode.
+/// The policy of one mode, from the labels of a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Policy {
     level: Level,
-    /// The version of the standards; none for the latest one.
+    /// The version of the standards; `None` for the latest one.
     version: Option<checks::Version>,
 }
 
 impl Policy {
-    /// The policy of `enforce`, `audit` or `warn`; only the first forbids most if it is no level.
+    /// The policy of `enforce`, `audit` or `warn`. An invalid level means `restricted` for
+    /// `enforce` only.
     fn of(labels: Option<&Value>, mode: &str) -> Self {
         let label = |key: String| labels.and_then(|labels| labels.get(&key)?.as_str());
         let given = label(format!("{PREFIX}{mode}"));
@@ -63,7 +65,7 @@ impl Policy {
         if mode != "warn" || given.is_some() {
             return policy;
         }
-        // What is refused is also warned of, wherever it cannot be refused.
+        // Violations of the enforced policy are also warned about where they cannot be rejected.
         let enforced = Self::of(labels, "enforce");
         let has_level = label(format!("{PREFIX}enforce")).and_then(Level::parse).is_some();
         match has_level && enforced.level > level {
@@ -73,7 +75,7 @@ impl Policy {
         }
     }
 
-    /// Upstream's sentence about what a pod may not do; none if it may.
+    /// Upstream's message about the violations of a pod; `None` if there are none.
     fn violations(self, pod: &Value) -> Option<String> {
         if self.level == Level::Privileged {
             return None;
@@ -96,7 +98,8 @@ impl Policy {
     }
 }
 
-/// The minor number of a version such as `v1.25`, or none for `latest`; none if it is neither.
+/// The minor number of a version such as `v1.25` (`Some(None)` for `latest`); `None` if it is
+/// invalid.
 fn parse_version(text: &str) -> Option<Option<checks::Version>> {
     if text == "latest" {
         return Some(None);
@@ -106,7 +109,7 @@ fn parse_version(text: &str) -> Option<Option<checks::Version>> {
     minor.parse().ok().filter(|_| is_number && !minor.starts_with('+')).map(Some)
 }
 
-/// Where a kind has the pod that it makes; none if it makes none.
+/// The path of the pod spec in a kind; `None` if the kind has none.
 pub(super) fn pod_spec_path(table: &str) -> Option<&'static [&'static str]> {
     Some(match table {
         "podtemplates" => &["template"],
@@ -121,7 +124,7 @@ pub(super) fn pod_spec_path(table: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// Refuses pods that the namespace forbids; warns of those it warns of.
+/// Rejects or warns about pods according to the policies of the namespace.
 pub(super) fn check(
     snapshot: &Snapshot,
     request: &mut AdmissionRequest<'_>,
@@ -168,7 +171,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Whether a change of a pod is worth a look: containers come, or get other images.
+/// Whether a pod update must be checked: it adds containers or changes images.
 fn is_significant(pod: &Value, old: &Value) -> bool {
     let images = |pod: &Value, list: &str| -> Vec<(String, String)> {
         let containers = items(pod, &["spec", list]).iter();
@@ -182,7 +185,7 @@ fn is_significant(pod: &Value, old: &Value) -> bool {
     is_changed || new.iter().any(|container| !old.contains(container))
 }
 
-/// Refuses labels that mean nothing; warns of pods that a new level would not allow.
+/// Rejects invalid labels; warns about existing pods that a new level would not allow.
 fn check_namespace(
     snapshot: &Snapshot,
     request: &mut AdmissionRequest<'_>,
@@ -233,7 +236,7 @@ fn check_namespace(
     Ok(())
 }
 
-/// What is wrong with the labels about pod security.
+/// The problems with the pod security labels.
 fn label_problems(labels: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut check = |key: String, is_valid: fn(&str) -> bool, detail: &str| {

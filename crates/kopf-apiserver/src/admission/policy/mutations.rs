@@ -1,8 +1,7 @@
-//! MutatingAdmissionPolicies: expressions in CEL that change objects on their way to the store.
+//! MutatingAdmissionPolicies: expressions in CEL that change objects before they are stored.
 //!
-//! They come before mutating webhooks. Policies that ask for it see the object once more if
-//! something after them has changed it. Matching, parameters and variables are those of validating
-//! policies.
+//! They run before mutating webhooks. Policies that request reinvocation run again if the object
+//! was changed after them. Matching, parameters and variables work as for validating policies.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use crate::store::Snapshot;
 use crate::{StatusError, Stored, apply, patch, schema};
 
 const POLICIES: &str = "mutatingadmissionpolicies.admissionregistration.k8s.io";
-/// Table of the bindings; without one, no policy matters.
+/// The table of bindings; a policy without a binding has no effect.
 pub(in crate::admission) const BINDINGS: &str =
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io";
 
@@ -31,14 +30,14 @@ struct Invocation {
     params: Option<Value>,
 }
 
-/// The policies that have looked at a write.
+/// The policies that have run for a write.
 #[derive(Default)]
 pub(in crate::admission) struct Pass {
-    /// Those that want to see changes of others, by their place among the invocations.
+    /// Policies that request reinvocation, by their index among the invocations.
     invoked: Vec<usize>,
-    /// Those that something has been changed for since.
+    /// Policies whose object has been changed since they ran.
     again: HashSet<usize>,
-    /// What the policies have made of the object.
+    /// The object as changed by the policies.
     output: Option<Value>,
 }
 
@@ -66,7 +65,7 @@ pub(in crate::admission) async fn mutate(
     Ok(pass)
 }
 
-/// Lets policies look once more that ask for it, if something has changed since.
+/// Runs policies again if they request it and the object has changed since.
 pub(in crate::admission) async fn mutate_again(
     inner: &Inner,
     snapshot: &Snapshot,
@@ -88,7 +87,7 @@ pub(in crate::admission) async fn mutate_again(
     Ok(())
 }
 
-/// What is to be evaluated, in order: policies, their bindings, their parameters.
+/// The evaluations to make, in order: policies, their bindings, their parameters.
 async fn invocations(
     inner: &Inner,
     snapshot: &Snapshot,
@@ -140,7 +139,7 @@ async fn invocations(
     Ok(all)
 }
 
-/// Refuses the write because of a policy that cannot be evaluated, unless that does not matter.
+/// Rejects the write because a policy cannot be evaluated, unless its failure policy is `Ignore`.
 fn refuse(
     policy: &Stored,
     binding: &Stored,
@@ -156,7 +155,7 @@ fn refuse(
 }
 
 impl Invocation {
-    /// Changes the object; tells whether the conditions of the policy hold.
+    /// Changes the object; returns whether the conditions of the policy hold.
     async fn run(
         &self,
         inner: &Inner,
@@ -212,7 +211,7 @@ impl Invocation {
     }
 }
 
-/// The object as a mutation makes it.
+/// The object after a mutation.
 fn changed(
     object: &Value,
     mutation: &Value,
@@ -225,7 +224,7 @@ fn changed(
         let mut patched = object.clone();
         return match patch::json::apply(&mut patched, &steps) {
             Ok(()) => Ok(patched),
-            // A test that fails keeps the patch from being applied.
+            // If a `test` operation fails, the patch is not applied.
             Err(problem) if problem.is_failed_test() => Ok(object.clone()),
             Err(problem) => Err(format!("JSONPath: {problem}")),
         };

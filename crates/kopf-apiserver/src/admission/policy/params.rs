@@ -11,7 +11,7 @@ use crate::resource::ResourceInfo;
 use crate::state::Inner;
 use crate::store::Snapshot;
 
-/// The kind of a policy's parameters; none if it has none. The error says that there is no such kind.
+/// The kind of a policy's parameters; `None` if it has none. Fails if there is no such kind.
 pub(super) fn kind(policy: &Value, inner: &Inner) -> Result<Option<Arc<ResourceInfo>>, String> {
     let Some(kind) = at(policy, &["spec", "paramKind"]).filter(|kind| kind.is_object()) else {
         return Ok(None);
@@ -31,8 +31,8 @@ pub(super) fn kind(policy: &Value, inner: &Inner) -> Result<Option<Arc<ResourceI
     }
 }
 
-/// The parameters that a policy is to be evaluated with, one after the other. Without a kind or a
-/// reference, that is once without any.
+/// The parameters to evaluate a policy with, one after the other. Without a kind or a reference,
+/// the policy is evaluated once without parameters.
 pub(super) async fn find(
     kind: Option<&ResourceInfo>,
     reference: Option<&Value>,

@@ -1,6 +1,6 @@
-//! What the expressions of a policy say about a write.
+//! Evaluates the expressions of a policy for a write.
 //!
-//! Never takes long here: what costs much is evaluated on another thread.
+//! Expensive expressions are evaluated on another thread, so that they do not block this one.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::admission::matching;
 use crate::fields::{items, text};
 use crate::schema::cel::{self, Environment};
 
-/// Longer messages are not used.
+/// Longer messages are ignored.
 const MESSAGE_BYTES_MAX: usize = 5 << 10;
 
 /// The expressions of one policy.
@@ -32,23 +32,23 @@ struct Validation {
     reason: String,
 }
 
-/// A validation that does not hold, or has no answer.
+/// A validation that failed or could not be evaluated.
 pub(super) struct Failure {
-    /// Which one of the validations.
+    /// The index of the validation.
     pub(super) index: usize,
     pub(super) message: String,
     /// Empty means `Invalid`.
     pub(super) reason: String,
 }
 
-/// What is to be told to the audit log.
+/// An annotation for the audit log.
 pub(super) struct Annotation {
     pub(super) key: String,
-    /// None if there is nothing to tell; the error refuses the write.
+    /// `None` if there is no annotation; an error rejects the write.
     pub(super) value: Result<Option<String>, String>,
 }
 
-/// What a policy says about a write.
+/// The results of a policy for a write.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) failures: Vec<Failure>,
@@ -83,7 +83,7 @@ impl Rules {
         self.variables.iter().map(|(name, expression)| (&**name, &**expression)).collect()
     }
 
-    /// What the expressions say, on another thread if that takes long.
+    /// Evaluates the expressions, on another thread if that takes long.
     pub(super) async fn evaluate(
         &self,
         environment: &Arc<Environment>,
@@ -158,7 +158,7 @@ impl Rules {
 }
 
 impl Validation {
-    /// Why the validation refuses a write: its own words, if it has any.
+    /// The message of a failed validation: its own, if it has one.
     fn message(&self, environment: &Arc<Environment>) -> String {
         let made = match self.message_expression.as_str() {
             "" => None,

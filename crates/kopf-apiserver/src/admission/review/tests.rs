@@ -1,4 +1,4 @@
-//! Answers of webhooks: what is understood and what is refused.
+//! Responses of webhooks: which are accepted and which are rejected.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Claims about the order of refreshes.
+//! Tests for the order of refreshes.
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::Server;
 use crate::apply::ManagedFields;
 use crate::store::{Change, ObjectKey};
 
-/// How long a thread may take to reach a lock; a fixed server passes however long it takes.
+/// How long a thread may take to reach a lock; correct code passes regardless of this value.
 const A_MOMENT: Duration = Duration::from_millis(100);
 
 #[test]

@@ -13,7 +13,7 @@ pub(super) fn check(conversion: &Value, errors: &mut Vec<FieldError>) {
     let webhook = conversion.get("webhook").filter(|webhook| !webhook.is_null());
     let client = webhook.and_then(|webhook| webhook.get("clientConfig"));
     let versions = webhook.map_or(&[][..], |webhook| list(webhook, "conversionReviewVersions"));
-    // The internal form, which paths follow, has no `webhook` in between.
+    // The internal form, which determines the paths, does not have the `webhook` level.
     let client_field = "spec.conversion.webhookClientConfig";
     let versions_field = "spec.conversion.conversionReviewVersions";
     match text(conversion, "strategy") {
@@ -54,7 +54,7 @@ fn check_client(client: Option<&Value>, field: &str, errors: &mut Vec<FieldError
         let detail = "'https' is the only allowed URL scheme; desired format: https://host[/path]";
         errors.push(FieldError::invalid(format!("{field}.url"), &scheme.into(), detail));
     } else if is_set("service") {
-        // Upstream swaps the two, recorded as it is.
+        // Upstream swaps the two; this reproduces the recorded behaviour.
         for (key, reported) in [("name", "namespace"), ("namespace", "name")] {
             if text(&client["service"], key).is_empty() {
                 let detail = format!("service {reported} is required");

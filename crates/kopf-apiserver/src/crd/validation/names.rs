@@ -55,7 +55,7 @@ pub(super) fn check_versions(versions: &[Value], errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A version as Go prints it; what all versions share is not printed with them.
+/// A version as Go prints it, without the parts that all versions share.
 fn go_version(version: &Value, versions: &[Value]) -> String {
     let is_shared = |key: &str| versions.iter().all(|other| other.get(key) == version.get(key));
     let pointer = |key: &str, kind: &str| match version.get(key) {

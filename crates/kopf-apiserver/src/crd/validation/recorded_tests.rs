@@ -1,4 +1,4 @@
-//! Replays what a real server said about hundreds of definitions.
+//! Replays a real server's answers for hundreds of definitions.
 //!
 //! Recorded from kube-apiserver 1.33.13 with `dryRun=All`.
 
@@ -8,8 +8,9 @@ use super::validate;
 
 const RECORDED: &str = include_str!("../../../tests/data/crd-validation-1.33.jsonl");
 
-/// Answers whose texts differ: three quote a whole schema as a Go struct, one repeats a problem of
-/// the name that `meta` reports, one follows from a quirk with versions of the same name.
+/// Answers with different messages: three quote a whole schema as a Go struct, one repeats a
+/// problem with the name that `meta` reports, one is caused by a quirk with versions of the same
+/// name.
 const KNOWN_MAX: usize = 5;
 
 fn causes_of_ours(crd: &Value) -> Vec<(String, String, String)> {
@@ -30,7 +31,7 @@ fn causes_of_ours(crd: &Value) -> Vec<(String, String, String)> {
 fn causes_of_theirs(answer: &Value) -> Vec<(String, String, String)> {
     let text = |cause: &Value, key: &str| {
         let text = cause[key].as_str().unwrap_or_default();
-        // Upstream names the type of `self` after the clock, and prints addresses.
+        // Upstream derives the type name of `self` from the clock, and prints addresses.
         let text = regex::Regex::new("selfType[0-9]+").unwrap().replace_all(text, "selfType0");
         regex::Regex::new(r"\(0x[0-9a-f]+\)")
             .unwrap()

@@ -39,20 +39,20 @@ pub(super) fn check(validation: &Value, has_status: bool, at: &str, errors: &mut
     rules::check_total(&found.costs, &at, errors);
 }
 
-/// What was found, with the problems of rules kept apart: they come last.
+/// The errors found; those of rules are kept separately, since they come last.
 #[derive(Default)]
 struct Found {
     schema: Vec<FieldError>,
     rules: Vec<FieldError>,
-    /// The places of rules and what they may cost at most.
+    /// The paths of rules and their maximum costs.
     costs: Vec<(String, f64)>,
 }
 
-/// What is known about the values at a place; none where rules are not looked at.
+/// What is known about the values at a place; `None` where rules are not checked.
 #[derive(Clone, Copy)]
 struct Context<'a> {
     compiled: Option<&'a Schema>,
-    /// How many such values one object may have, if anything limits that.
+    /// The maximum number of such values in one object, if it is limited.
     cardinality: Option<f64>,
 }
 
@@ -63,7 +63,7 @@ struct Place {
     inside_metadata: bool,
     /// Why defaults are forbidden here.
     no_defaults: Option<String>,
-    /// The ancestor whose items cannot be compared with their former state.
+    /// The ancestor whose items cannot be correlated with their previous state.
     uncorrelatable: Option<String>,
 }
 
@@ -124,7 +124,7 @@ fn check_keywords(json: &Value, place: &mut Place, context: Context<'_>, found: 
     check_children(json, place, context, found);
     check_list_type(json, &at, &mut found.schema);
     rules::check_shape(json, &at, &mut found.schema);
-    // Upstream keeps quiet about rules where the schema around them is wrong.
+    // Upstream does not report errors of rules if the schema around them is invalid.
     if let Some(compiled) = context.compiled.filter(|_| found.schema.len() == before) {
         rules::check(json, compiled, context.cardinality, place, found);
     }
@@ -283,7 +283,7 @@ fn check_list_type(json: &Value, at: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Go prints a list of strings in a way of its own.
+/// Go prints a list of strings in its own way.
 fn wrong_keys(field: &str, keys: &[Value], detail: &str) -> FieldError {
     let quote = |key: &Value| quoted(key.as_str().unwrap_or_default());
     let keys: Vec<String> = keys.iter().map(quote).collect();
@@ -337,7 +337,7 @@ fn check_keys(keys: &[Value], items: Option<&Value>, at: &str, errors: &mut Vec<
     }
 }
 
-/// Defaults must be valid and complete: pruning must find nothing in them.
+/// Defaults must be valid and must not change when pruned.
 fn check_defaults(json: &Value, compiled: &Schema, at: &str, errors: &mut Vec<FieldError>) {
     if let Some(default) = json.get("default").filter(|default| !default.is_null()) {
         let field = format!("{at}.default");
@@ -354,7 +354,7 @@ fn check_defaults(json: &Value, compiled: &Schema, at: &str, errors: &mut Vec<Fi
     }
     for (name, property) in json.get("properties").and_then(Value::as_object).into_iter().flatten()
     {
-        // Metadata has a shape of its own.
+        // Metadata has its own shape.
         if let Some(child) = compiled.property(name).filter(|child| !child.is_builtin()) {
             check_defaults(property, child, &format!("{at}.properties[{name}]"), errors);
         }

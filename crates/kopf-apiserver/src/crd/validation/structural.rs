@@ -1,7 +1,7 @@
 //! The rules that make a schema structural.
 //!
-//! Every field that a schema speaks of must be specified outside of `anyOf`, `allOf`, `oneOf` and
-//! `not`, and what stands inside of those may only restrict.
+//! Every field that a schema mentions must be specified outside of `anyOf`, `allOf`, `oneOf` and
+//! `not`; the content of those may only restrict it.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ enum Level {
     Field,
 }
 
-/// Everything that keeps the schema from being structural, sorted as upstream sorts it.
+/// Reports everything that keeps the schema from being structural, in upstream's order.
 pub(super) fn check(schema: &Value, at: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     check_node(schema, Level::Root, at, &mut errors);
@@ -219,7 +219,7 @@ fn unbalanced(pattern: &str, open: char, close: char) -> bool {
     pattern.matches(open).count() > pattern.matches(close).count()
 }
 
-/// Go refuses to repeat anything more than a thousand times.
+/// Go does not allow more than a thousand repetitions.
 fn too_many_repeats(pattern: &str) -> Option<&str> {
     let counts = pattern.match_indices('{').filter_map(|(start, _)| {
         let end = start + pattern[start..].find('}')?;
@@ -279,7 +279,7 @@ fn check_nested(
     }
 }
 
-/// What branches speak of must be specified by the schema itself.
+/// Checks that the schema itself specifies everything that branches mention.
 fn check_completeness(
     branch: &Value,
     schema: &Value,
@@ -332,7 +332,7 @@ fn check_branch(
 ) {
     let before = errors.len();
     check_completeness(wrapped, schema, schema_at, part_at, errors);
-    // The wrapping is ours: paths do not show it.
+    // We added the wrapper, so remove it from the paths.
     for error in &mut errors[before..] {
         error.message = error.message.replace(&format!("{part_at}.allOf[0]"), part_at);
     }

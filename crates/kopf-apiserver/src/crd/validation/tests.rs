@@ -1,4 +1,4 @@
-//! CRDs that upstream refuses, with the recorded words, and some that it accepts.
+//! CRDs that upstream rejects, with the recorded messages, and some that it accepts.
 
 use serde_json::json;
 
@@ -78,7 +78,7 @@ fn rules_that_cost_too_much_are_refused() {
     );
 }
 
-/// Upstream knows sizes of items only if the schema declares the list itself.
+/// Upstream knows the sizes of items only if the schema declares the list itself.
 #[test]
 fn joins_of_made_lists_cost_too_much() {
     let schema = |message: &str| {
@@ -149,7 +149,7 @@ fn names_scope_and_versions() {
 #[test]
 fn structural_rules() {
     check_spec_schema(json!({"type": "array"}), &["@.items: Required value: must be specified"]);
-    // Upstream looks at branches of the root only.
+    // Upstream checks only the branches of the root.
     let incomplete =
         crd(json!({"type": "object", "anyOf": [{"properties": {"b": {"pattern": "x"}}}]}));
     let root = "spec.validation.openAPIV3Schema";

@@ -1,4 +1,4 @@
-//! Rows from bytes equal rows from trees.
+//! Tests that rows from bytes equal rows from trees.
 
 use std::sync::Arc;
 

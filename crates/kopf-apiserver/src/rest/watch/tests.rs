@@ -1,4 +1,4 @@
-//! Claims about bookmarks.
+//! Tests for bookmarks.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn server(ring_events_max: usize) -> Server {
     Server::builder().controllers(false).limits(limits).build()
 }
 
-/// A watcher of the config maps in `default`, from now on.
+/// Starts watching the config maps in `default`.
 fn watcher(server: &Server) -> Watcher {
     let inner = server.inner();
     let resource = inner.resource_of_table("configmaps").unwrap();

@@ -1,7 +1,7 @@
 //! TLS connections to webhooks, kept open between calls.
 //!
-//! HTTP/1.1 only. A pool per route holds at most [`IDLE_MAX`] idle connections; one that turns out
-//! to be closed is replaced once.
+//! HTTP/1.1 only. A pool per route holds at most [`IDLE_MAX`] idle connections; a connection that
+//! turns out to be closed is replaced once.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,12 +22,12 @@ mod bundle;
 
 use bundle::BundleVerifier;
 
-/// Most idle connections per route.
+/// The maximum number of idle connections per route.
 const IDLE_MAX: usize = 8;
-/// Largest answer of a webhook, which may hold all objects of a list.
+/// The maximum size of a webhook's response, which may contain all objects of a list.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
-/// Whom to trust on the other side.
+/// Which certificates to trust.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Trust {
     /// Certificates signed by this PEM bundle.
@@ -36,7 +36,7 @@ pub(super) enum Trust {
     Anything,
 }
 
-/// One way to a webhook server.
+/// A route to a webhook server.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Route {
     pub(super) address: SocketAddr,
@@ -47,7 +47,7 @@ pub(super) struct Route {
 /// Idle connections by route.
 #[derive(Default)]
 pub(super) struct Connections {
-    // Taken for a push or a pop only, never across an await.
+    // Locked for a push or a pop only, never across an await.
     idle: Mutex<HashMap<Route, Vec<SendRequest<Full<Bytes>>>>>,
 }
 
@@ -61,7 +61,7 @@ impl Connections {
     ) -> Result<(u16, Bytes), String> {
         let body = Bytes::from(body);
         if let Some(sender) = self.take(route) {
-            // A server may close an idle connection at any time: then try a fresh one.
+            // A server may close an idle connection at any time: then try a new one.
             if let Ok(answer) = self.exchange(route, sender, url, body.clone()).await {
                 return Ok(answer);
             }
@@ -134,7 +134,7 @@ async fn connect(route: &Route) -> Result<SendRequest<Full<Bytes>>, String> {
         };
         format!("dial tcp {address}: {problem}")
     })?;
-    // Reviews are small and waited for: do not collect them into larger packets.
+    // Reviews are small and latency matters: send packets immediately.
     let _ = stream.set_nodelay(true);
     let connector = TlsConnector::from(Arc::new(client_config(&route.trust)?));
     let name = ServerName::try_from(route.host.clone())
@@ -144,7 +144,7 @@ async fn connect(route: &Route) -> Result<SendRequest<Full<Bytes>>, String> {
     let (sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|error| describe(&error))?;
     tokio::spawn(async move {
-        // Its end is noticed by the sender.
+        // The sender notices the end.
         let _ = connection.await;
     });
     Ok(sender)
@@ -192,7 +192,7 @@ fn describe_tls(error: &std::io::Error, host: &str) -> String {
     format!("tls: failed to verify certificate: x509: {text}")
 }
 
-/// For targets that their owner declared insecure.
+/// For targets that are declared insecure.
 #[derive(Debug)]
 struct AcceptAnything {
     provider: Arc<rustls::crypto::CryptoProvider>,

@@ -1,4 +1,4 @@
-//! Webhooks that fail, lie or dawdle.
+//! Webhooks that fail, return wrong results or are slow.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,13 +45,13 @@ async fn reads_and_writes_fail_with_the_webhook() {
     }
     let (status, failure) = world.post(&path("v2", ""), &v2("b", "h", "1")).await;
     assert_eq!((status, &failure["message"]), (500, &json!(FAILED.replace("v1", "v2"))));
-    // Nothing happened, and the stored version is as good as ever.
+    // Nothing was changed, and the stored version still works.
     let (_, list) = world.get(&path("v1", "")).await;
     assert_eq!(list["items"].as_array().unwrap().len(), 1);
     assert_eq!(list["items"][0]["metadata"].get("deletionTimestamp"), None);
 }
 
-/// As kube-apiserver 1.33.13 does it: neither an error nor an end, only silence.
+/// As kube-apiserver 1.33.13: neither an error nor an end, only silence.
 #[tokio::test(start_paused = true)]
 async fn watches_are_silent_while_the_webhook_fails() {
     let world = broken().await;
@@ -62,7 +62,7 @@ async fn watches_are_silent_while_the_webhook_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_tell_what_they_held_back_when_the_webhook_works_again() {
+async fn watches_send_held_back_events_when_the_webhook_works_again() {
     let world = broken().await;
     let start = world.server.resource_version();
     for port in [2, 3] {
@@ -71,7 +71,7 @@ async fn watches_tell_what_they_held_back_when_the_webhook_works_again() {
     }
     let from_now = format!("&timeoutSeconds=90&allowWatchBookmarks=true&resourceVersion={start}");
     let repair = async {
-        // Bookmarks are due meanwhile.
+        // Bookmarks are due in the meantime.
         tokio::time::sleep(Duration::from_secs(70)).await;
         *world.twist.lock().unwrap() = None;
     };
@@ -87,7 +87,7 @@ async fn watches_tell_what_they_held_back_when_the_webhook_works_again() {
     assert!(told[2..].iter().all(|(kind, _)| *kind == "BOOKMARK"), "{events:?}");
 }
 
-/// What is said of a single object when an answer is changed like this.
+/// The error message about a single object if the response is changed like this.
 async fn told(twist: impl Fn(&mut Value) + Send + 'static) -> String {
     let world = World::new().await;
     world.create("a", "h:1").await;
@@ -211,7 +211,7 @@ async fn services_are_reached_over_tls_with_the_bundle_of_the_definition() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_the_conversions_of_others() {
+async fn requests_do_not_wait_for_the_conversions_of_others() {
     let world = World::new().await;
     world.create("a", "h:1").await;
     let (asked, gate) =

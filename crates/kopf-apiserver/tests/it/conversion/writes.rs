@@ -1,4 +1,4 @@
-//! Writes in another version than the stored one, and what admission sees of them.
+//! Writes in a version other than the stored one, and what admission sees of them.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +18,7 @@ async fn creations_are_stored_in_the_storage_version() {
     assert_eq!((status, &created["apiVersion"]), (201, &json!("example.com/v2")));
     assert_eq!(created["spec"], json!({ "host": "h", "port": "1" }));
     assert_eq!(created["metadata"]["managedFields"][0]["apiVersion"], "example.com/v2");
-    // To be stored, and to be answered.
+    // Once to store it and once for the response.
     assert_eq!(world.asked(), [one("v1", "a"), one("v2", "a")]);
     let stored = world.stored("a").await;
     assert_eq!(stored["apiVersion"], "example.com/v1");
@@ -51,7 +51,7 @@ async fn every_kind_of_write_is_made_in_the_requested_version() {
     let stored = world.stored("a").await;
     assert_eq!(stored["spec"], json!({ "hostPort": "h:4" }));
     assert_eq!(stored["status"], json!({ "replicas": 7 }));
-    // A write that changes nothing is none.
+    // A write that changes nothing is a no-op.
     let (_, same) = world.put(&place, &patched).await;
     assert_eq!(same["metadata"]["resourceVersion"], patched["metadata"]["resourceVersion"]);
 }
@@ -129,7 +129,7 @@ async fn labels_and_annotations_may_change_and_other_metadata_not() {
     assert_eq!(read["metadata"], expected);
 }
 
-/// Lets a function stand behind the admission webhook `NAME`, which wants to see v1 only.
+/// Registers an admission webhook `NAME` that accepts only v1.
 async fn admit(world: &World, kind: &str, patch: Option<Value>) -> Arc<Mutex<Vec<Value>>> {
     let log: Arc<Mutex<Vec<Value>>> = Arc::default();
     let own = Arc::clone(&log);
@@ -250,7 +250,7 @@ async fn what_was_stated_in_other_names_and_is_not_any_more_is_removed() {
     assert_eq!(world.stored("a").await["spec"], json!({ "replicas": 2 }));
     let expected = ("one".into(), "example.com/v2".into(), r#"{"f:replicas":{}}"#.into());
     assert_eq!(owners(&applied), [expected]);
-    // And back, with other fields.
+    // And back again, with other fields.
     let (status, applied) = world.patch(&applying("v1", "one"), APPLY, &v1("a", "i:2")).await;
     assert_eq!((status, &applied["spec"]), (200, &json!({ "hostPort": "i:2" })), "{applied}");
 }

@@ -1,4 +1,4 @@
-//! The webhooks that ran beside the recorded server, as functions in the process.
+//! The webhooks that the recorded server called, as in-process functions.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use futures::future::BoxFuture;
 use kopf_apiserver::{Server, WebhookFunction, WebhookTarget};
 use serde_json::{Value, json};
 
-/// What stands in recordings for a scrubbed CA bundle.
+/// The placeholder for a scrubbed CA bundle in recordings.
 const SCRUBBED: &str = "<caBundle>";
 
-/// Puts a decodable bundle where the recording has a scrubbed one.
+/// Replaces scrubbed bundles with one that can be decoded.
 pub(crate) fn fill_bundle(text: &str) -> String {
     text.replace(SCRUBBED, &STANDARD.encode(SCRUBBED))
 }
@@ -21,7 +21,7 @@ pub(crate) fn scrub_bundle(text: &str) -> String {
     text.replace(&STANDARD.encode(SCRUBBED), SCRUBBED)
 }
 
-/// Makes the webhooks known under their recorded URLs.
+/// Registers the webhooks under their recorded URLs.
 pub(crate) fn serve(server: &Server) {
     let patch = json!([{ "op": "add", "path": "/metadata/labels", "value": { "mut": "1" } }]);
     let patch = STANDARD.encode(patch.to_string());
@@ -42,7 +42,7 @@ pub(crate) fn serve(server: &Server) {
     server.webhook_url("https://127.0.0.1:18444/convert", target);
 }
 
-/// Changes the version and leaves a mark.
+/// Changes the version and adds a marker.
 fn convert(review: Value) -> BoxFuture<'static, Value> {
     let request = &review["request"];
     let mut objects = request["objects"].as_array().cloned().unwrap_or_default();

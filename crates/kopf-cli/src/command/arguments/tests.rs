@@ -1,4 +1,4 @@
-//! The arguments are consistent.
+//! Tests that the arguments are consistent.
 
 use clap::CommandFactory as _;
 

@@ -1,4 +1,4 @@
-//! Puts the operator's definitions, and once the user's manifests, into the cluster.
+//! Installs the operator's definitions, and once the user's manifests, in the cluster.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use crate::definitions::{self, Wanted};
 use crate::failure::Failure;
 use crate::load::Document;
 
-/// A program that does not even describe itself in this time is stuck.
+/// A program that does not describe itself within this time is stuck.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What is put into the cluster before each start.
+/// The objects to install before each start.
 pub(super) struct Installing {
     client: kube::Client,
     /// Loaded once, after the first definitions.
     documents: Vec<Document>,
 }
 
-/// What an operator tells of itself with `describe --json`.
+/// The output of an operator's `describe --json`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Description {
     #[serde(default)]
@@ -37,7 +37,7 @@ struct HandlerDescription {
     kind: String,
     #[serde(default)]
     resource: Option<ResourceDescription>,
-    /// The version that a conversion leads to.
+    /// The target version of a conversion.
     #[serde(default)]
     to: Option<String>,
 }
@@ -50,7 +50,7 @@ struct ResourceDescription {
 }
 
 impl Description {
-    /// Asks a program.
+    /// Runs `describe` of a program.
     pub(super) async fn of(executable: &Path) -> Result<Self> {
         let mut command = Command::new(executable);
         command.args(["describe", "--json"]).kill_on_drop(true);
@@ -97,7 +97,7 @@ impl Installing {
         Self { client, documents }
     }
 
-    /// Brings the cluster up to date with the newest program.
+    /// Updates the cluster for the newest program.
     pub(super) async fn install(&mut self, description: &Description) -> Result<(), Failure> {
         let documents = self.documents.clone();
         definitions::prepare(&self.client, description.wanted(), documents).await?;

@@ -1,12 +1,12 @@
-//! Lines of the operator as the developer reads them.
+//! Formats the log lines of the operator for developers.
 //!
-//! Pure. The operator logs JSON, which is made short here; anything else is shown as it came.
+//! Pure. The operator logs JSON, which is shortened here; other lines are shown unchanged.
 
 use serde_json::Value;
 
 use super::screen::Paint;
 
-/// One line, made short.
+/// Shortens one line.
 pub(super) fn shorten(line: &str, paint: Paint) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_str(line) else { return line.to_owned() };
     let (Some(message), Some(severity)) =

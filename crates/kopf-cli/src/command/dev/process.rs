@@ -1,4 +1,4 @@
-//! One run of the operator: a process in a group of its own, stopped politely or at once.
+//! One run of the operator: a process in its own group, stopped gracefully or killed.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,10 +13,10 @@ use tokio::sync::mpsc;
 
 use super::session::News;
 
-/// An operator that does not stop in this time is killed.
+/// An operator that does not stop within this time is killed.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Tells the operator to stop when its standard input closes, so that it never outlives us.
+/// Makes the operator stop when its standard input closes, so that it never outlives this process.
 const LEASH: (&str, &str) = ("KOPF_RUN_UNTIL_STDIN_CLOSES", "true");
 
 /// How to run the operator.
@@ -31,12 +31,12 @@ pub(super) struct Launch<'a> {
 /// A running operator.
 pub(super) struct Process {
     child: Child,
-    /// Closed when we end, however that happens.
+    /// Closed when this process ends, for whatever reason.
     _leash: Option<ChildStdin>,
 }
 
 impl Process {
-    /// Starts the operator; its lines and its end are told to the session.
+    /// Starts the operator; its output and its end are sent to the session.
     pub(super) fn start(
         launch: &Launch<'_>,
         run: u64,
@@ -56,7 +56,7 @@ impl Process {
             command.arg("--webhook=127.0.0.1:0");
         }
         command.args(launch.options);
-        // Ctrl-C is for us; we pass it on when it is time.
+        // Ctrl-C is for this process; it stops the operator when the time comes.
         command.process_group(0).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command
@@ -78,12 +78,12 @@ impl Process {
         self.signal(Signal::TERM);
         if tokio::time::timeout(GRACE, self.child.wait()).await.is_err() {
             self.kill();
-            // There is nobody to tell that it cannot be waited for.
+            // The error could not be reported to anyone.
             let _ = self.child.wait().await;
         }
     }
 
-    /// Ends it at once.
+    /// Kills it.
     pub(super) fn kill(&mut self) {
         // It may be gone already.
         let _ = self.child.start_kill();

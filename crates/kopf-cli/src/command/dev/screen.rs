@@ -1,8 +1,8 @@
-//! The terminal of `kopf dev`: lines that scroll, and below them an area that is always up to date.
+//! The terminal of `kopf dev`: scrolling lines, and below them an area that is kept up to date.
 //!
-//! Without a terminal there are only the lines. No alternate screen and no raw mode: what was
-//! printed stays in the scrollback, and Ctrl-C stays a signal. So a few escape sequences are all it
-//! takes, with `anstyle` for colours.
+//! Without a terminal there are only the lines. No alternate screen and no raw mode: printed lines
+//! stay in the scrollback, and Ctrl-C stays a signal. A few escape sequences suffice, with
+//! `anstyle` for colours.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
@@ -14,17 +14,17 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::table::{self, Room};
 
-/// The size of a window that does not tell its size.
+/// The assumed size of a window of unknown size.
 const USUAL_SIZE: (usize, usize) = (80, 24);
 
-/// Whether to colour.
+/// Whether to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Paint {
     Always,
     Never,
 }
 
-/// The terminal, or what stands in for it.
+/// The terminal, or a plain output.
 pub(super) struct Screen {
     is_live: bool,
     paint: Paint,
@@ -34,10 +34,10 @@ pub(super) struct Screen {
     objects: BTreeMap<(String, String), Chronicle>,
 }
 
-/// The lines at the bottom that are drawn again and again.
+/// The redrawn lines at the bottom.
 #[derive(Default)]
 struct Area {
-    /// How wide the lines on the screen are.
+    /// The widths of the lines on the screen.
     widths: Vec<usize>,
 }
 
@@ -62,7 +62,7 @@ impl Screen {
         self.paint
     }
 
-    /// Whether the area is drawn; if not, progress has to be told in lines.
+    /// Whether the area is drawn; otherwise progress must be printed as lines.
     pub(super) fn is_live(&self) -> bool {
         self.is_live
     }
@@ -77,7 +77,7 @@ impl Screen {
         self.status = status.into();
     }
 
-    /// Takes in what is new about objects.
+    /// Adds news about objects.
     pub(super) fn learn(&mut self, objects: Vec<Chronicle>) {
         for object in objects {
             let place = format!("{}/{}", object.namespace.as_deref().unwrap_or(""), object.name);
@@ -85,7 +85,7 @@ impl Screen {
         }
     }
 
-    /// Forgets all objects: another operator will tell of them.
+    /// Removes all objects: a new operator will report them again.
     pub(super) fn forget(&mut self) {
         self.objects.clear();
     }
@@ -97,7 +97,7 @@ impl Screen {
         }
     }
 
-    /// Removes the area; what was said stays.
+    /// Removes the area; printed lines stay.
     pub(super) fn close(&mut self) {
         if self.is_live {
             let (width, _) = size();
@@ -130,10 +130,10 @@ impl Screen {
 }
 
 impl Area {
-    /// What to print so that the former area is gone, the text is above, and the new area below.
+    /// The output that removes the old area, prints the text, and draws the new area below it.
     fn frame(&mut self, above: &str, lines: &[String], width: usize) -> String {
         let width = width.max(1);
-        // A window that became narrower has wrapped what was there.
+        // If the window has become narrower, it has wrapped the old lines.
         let rows: usize = self.widths.iter().map(|wide| wide.div_ceil(width).max(1)).sum();
         let mut text = String::new();
         if rows > 0 {
@@ -149,7 +149,7 @@ impl Area {
     }
 }
 
-/// How wide a line is on the screen, without its colours.
+/// The width of a line on the screen, without colours.
 fn visible_width(line: &str) -> usize {
     let mut parts = line.split('\u{1b}');
     let first = parts.next().map_or(0, |part| part.width());
@@ -164,7 +164,7 @@ fn size() -> (usize, usize) {
 
 fn emit(text: &str) {
     let mut output = std::io::stdout().lock();
-    // A terminal that is gone is noticed by its signal; a closed pipe has no reader to tell.
+    // A closed terminal is noticed by its signal; a closed pipe has no reader.
     let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
 }
 

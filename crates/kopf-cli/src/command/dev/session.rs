@@ -1,6 +1,6 @@
-//! The loop of `kopf dev`: sources change, the project is built, the operator is replaced.
+//! The loop of `kopf dev`: sources change, the project is built, the operator is restarted.
 //!
-//! Builds and the operator run next to it and send news; signals are always heard.
+//! Builds and the operator run concurrently and send news; signals are always handled.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,22 +22,22 @@ use super::sources::Sources;
 use crate::command::project::{BuildError, Built, Diagnostic, Project};
 use crate::failure::Failure;
 
-/// Editors save in several steps: a build begins when it was quiet for so long.
+/// Editors save in several steps: a build starts after this much time without changes.
 const QUIET: Duration = Duration::from_millis(50);
-/// How often the operator is asked whether it is ready.
+/// How often the operator's readiness is checked.
 const READY_EVERY: Duration = Duration::from_millis(30);
-/// How often the operator is asked for news.
+/// How often the operator is polled for news.
 const NEWS_EVERY: Duration = Duration::from_millis(300);
-/// How often the area is drawn without news.
+/// How often the area is redrawn without news.
 const TICK: Duration = Duration::from_secs(1);
-/// How often progress is told where there is no area.
+/// How often progress is printed if there is no area.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
-/// More complaints would not help.
+/// The maximum number of compiler errors shown.
 const COMPLAINTS_MAX: usize = 8;
 /// The exit code of programs that are interrupted, by convention.
 const EXIT_INTERRUPTED: u8 = 130;
 
-/// Something that happened beside the loop.
+/// Something that happened outside of the loop.
 pub(super) enum News {
     /// A source has changed.
     Changed { path: PathBuf, at: Instant },
@@ -47,13 +47,13 @@ pub(super) enum News {
     Built(Result<Built, BuildError>),
     /// The operator printed a line.
     Line { run: u64, line: String },
-    /// The operator has listed everything.
+    /// The operator has listed all objects.
     Ready { run: u64 },
     /// Something happened to objects.
     Objects { run: u64, overview: Overview },
 }
 
-/// All that a session needs.
+/// Everything that a session needs.
 pub(super) struct Session {
     pub(super) project: Project,
     pub(super) kubeconfig: PathBuf,
@@ -64,17 +64,17 @@ pub(super) struct Session {
     pub(super) screen: Screen,
 }
 
-/// What changes while a session lasts.
+/// The state of a session.
 struct Loop {
     session: Session,
     sender: mpsc::UnboundedSender<News>,
     process: Option<Process>,
-    /// Counts the runs of the operator, to tell late news of a former one.
+    /// The number of the operator's run, to detect late news of a previous one.
     run: u64,
     asking: Option<AbortOnDropHandle<()>>,
     building: Option<Building>,
     pending: Option<Pending>,
-    /// When the change was made that led to the current run.
+    /// The time of the change that led to the current run.
     changed_at: Instant,
     started_at: Option<Instant>,
 }
@@ -87,16 +87,16 @@ struct Building {
     compiled: usize,
 }
 
-/// Changes that no build has seen yet.
+/// Changes that have not been built yet.
 struct Pending {
     first_at: Instant,
-    /// When it was quiet for long enough.
+    /// When no change has happened for long enough.
     quiet_at: Instant,
-    /// The last one; editors write to other files before.
+    /// The last changed file; editors write to temporary files first.
     path: PathBuf,
 }
 
-/// The ways to be asked to stop.
+/// The signals that request a stop.
 struct Signals(Vec<Signal>);
 
 impl Signals {
@@ -115,7 +115,7 @@ impl Signals {
 }
 
 impl Session {
-    /// Runs until it is asked to stop; tells the exit code.
+    /// Runs until asked to stop; returns the exit code.
     pub(super) async fn run(self) -> Result<u8, Failure> {
         let (sender, mut news) = mpsc::unbounded_channel();
         let mut signals = Signals::new()?;
@@ -224,7 +224,7 @@ impl Loop {
                 self.session.screen.learn(overview.objects);
                 self.session.screen.refresh();
             }
-            // News of a former run.
+            // News of a previous run.
             News::Line { .. } | News::Ready { .. } | News::Objects { .. } => {}
         }
     }
@@ -284,7 +284,7 @@ impl Loop {
         self.say(&lines.join("\n"));
     }
 
-    /// Stops the former operator, if there is one, and starts the newest.
+    /// Stops the previous operator, if there is one, and starts the newest.
     async fn replace(&mut self, built: &Built) -> Result<(), Failure> {
         let description = Description::of(&built.executable).await?;
         if let Some(installing) = &mut self.session.installing {
@@ -341,7 +341,7 @@ impl Loop {
         self.session.screen.refresh();
     }
 
-    /// Winds up; a second signal ends everything at once.
+    /// Shuts down; a second signal ends everything at once.
     async fn close(mut self, signals: &mut Signals) -> u8 {
         (self.building, self.asking) = (None, None);
         self.session.screen.set_status("stopping");
@@ -365,7 +365,7 @@ impl Loop {
     }
 }
 
-/// Asks the operator for news until it is gone.
+/// Polls the operator for news until it is gone.
 async fn ask(operator: Operator, run: u64, sender: mpsc::UnboundedSender<News>) {
     while !operator.is_ready().await {
         tokio::time::sleep(READY_EVERY).await;
@@ -385,7 +385,7 @@ async fn ask(operator: Operator, run: u64, sender: mpsc::UnboundedSender<News>) 
     }
 }
 
-/// One complaint in one line.
+/// One compiler error on one line.
 fn words(diagnostic: &Diagnostic) -> String {
     let place = diagnostic.place.as_ref().map(|place| format!("{place}  ")).unwrap_or_default();
     let label = diagnostic.label.as_ref().map(|label| format!(": {label}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Watches the sources of a project: its own and those of everything that it has by path.
+//! Watches the sources of a project: its own and those of its path dependencies.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::session::News;
 
-/// Files beside the sources that decide about a build.
+/// Files next to the sources that affect a build.
 const BESIDE: [&str; 2] = ["Cargo.toml", "build.rs"];
 
 /// Watches until it is dropped.
@@ -23,7 +23,7 @@ impl Sources {
         let tell = move |event: notify::Result<Event>| {
             let Ok(event) = event else { return };
             let is_change = !matches!(event.kind, EventKind::Access(_));
-            // The last path of a renaming is the new name.
+            // The last path of a rename is the new name.
             let mut paths = event.paths.iter().rev();
             let Some(path) = paths.find(|path| is_source(path)) else { return };
             if is_change {
@@ -47,12 +47,12 @@ impl Sources {
     }
 }
 
-/// Whether a file decides about the build; editors leave others beside it while they save.
+/// Whether a file affects the build; editors create temporary files next to it while they save.
 fn is_source(path: &Path) -> bool {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
     let is_hidden = name.starts_with('.') || name.ends_with('~') || name.ends_with(".swp");
     let is_below = path.components().any(|part| part.as_os_str() == "src");
-    // Vim tries with a file of this name whether it may write.
+    // Vim creates a file with this name to test write access.
     let is_probe = name == "4913";
     !is_hidden && !is_probe && (is_below || BESIDE.contains(&name)) && name != "src"
 }

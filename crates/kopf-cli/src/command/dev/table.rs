@@ -1,6 +1,6 @@
-//! The objects and what became of them, as a table that fits the window.
+//! The objects and their states, as a table that fits the window.
 //!
-//! Pure: from chronicles, a size and the current time to lines.
+//! Pure: renders chronicles for a size and the current time as lines.
 
 use jiff::Timestamp;
 use kopf_engine::journal::{AttemptEnding, Chronicle, Episode};
@@ -8,22 +8,22 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::screen::Paint;
 
-/// Windows narrower than these lose a column.
+/// Narrower windows lose a column.
 const WIDE: usize = 80;
 const MIDDLE: usize = 60;
 const NARROW: usize = 40;
 
-/// How wide names may become; what is longer is cut in the middle of the table, not at its end.
+/// The maximum width of names; longer ones are truncated.
 const NAME_MAX: usize = 40;
 
-/// The room that a table has.
+/// The size of a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     pub(super) width: usize,
     pub(super) rows_max: usize,
 }
 
-/// How an object is doing.
+/// The state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Mood {
     Bad,
@@ -42,7 +42,7 @@ struct Row {
     age: String,
 }
 
-/// The table, headline included; no lines at all without objects.
+/// The table including its header; no lines if there are no objects.
 pub(super) fn render<'a>(
     objects: impl Iterator<Item = &'a Chronicle>,
     room: Room,
@@ -201,7 +201,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A text that is at most so wide; what is cut is shown by an ellipsis.
+/// Truncates a text to a width, with an ellipsis.
 pub(super) fn fit(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();

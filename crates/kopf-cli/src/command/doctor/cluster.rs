@@ -1,4 +1,4 @@
-//! The cluster of the kubeconfig: whether it answers, what it is, and what may be done there.
+//! Checks the cluster of the kubeconfig: reachability, version and permissions.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use super::Finding;
 use crate::command::connection;
 use crate::kubeconfig;
 
-/// A larger difference of clocks breaks tokens and certificates.
+/// A larger clock difference breaks tokens and certificates.
 const CLOCKS_DIFFER_MAX: i64 = 60;
-/// What an operator usually does, as questions to the cluster: verb, group, resource.
+/// What an operator usually does, as access reviews: verb, group, resource.
 const QUESTIONS: [(&str, &str, &str); 3] = [
     ("list", "apiextensions.k8s.io", "customresourcedefinitions"),
     ("create", "apiextensions.k8s.io", "customresourcedefinitions"),
     ("list", "", "namespaces"),
 ];
-/// How long one answer may take.
+/// The timeout of one response.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Looks at the cluster.
+/// Checks the cluster.
 pub(super) async fn check(context: Option<&str>) -> Vec<Finding> {
     let cluster = connection::cluster(context);
     let client = match cluster.client().await {
@@ -76,7 +76,7 @@ async fn version(client: &Client) -> Result<Vec<Finding>, String> {
     Ok(findings)
 }
 
-/// The difference of the clocks; none if the server does not tell its time.
+/// The difference of the clocks; `None` if the server does not send its time.
 fn clock(date: &str, now: Timestamp) -> Option<Finding> {
     let server = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
     let seconds = now.as_second() - server.as_second();
@@ -116,7 +116,7 @@ async fn right(client: &Client, verb: &str, group: &str, resource: &str) -> Find
     }
 }
 
-/// Definitions that do not work yet.
+/// Finds definitions that are not established yet.
 async fn definitions(client: &Client) -> Vec<Finding> {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let Ok(list) = get(client, path).await else { return Vec::new() };
@@ -144,7 +144,7 @@ fn unestablished(definition: &Value) -> Option<Finding> {
     Some(Finding::wrong("definitions", format!("{name}: {why}"), "correct the definition"))
 }
 
-/// Webhooks of operators whose Service does not exist: they refuse everything.
+/// Finds operator webhooks whose Service does not exist: they reject everything.
 async fn webhooks(client: &Client) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut count = 0;
@@ -180,7 +180,7 @@ async fn unreachable(client: &Client, webhook: &Value) -> Option<Finding> {
     Some(Finding::wrong("webhooks", text, hint))
 }
 
-/// The operator beside the cluster, if the kubeconfig tells of one.
+/// Checks the operator of the cluster, if the kubeconfig has its address.
 async fn operator(context: Option<&str>) -> Option<Finding> {
     let config = Kubeconfig::read().ok()?;
     let url = kubeconfig::operator_url(&config, context)?;
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_that_do_not_work_are_told_with_the_reason() {
+    fn definitions_that_do_not_work_are_reported_with_the_reason() {
         let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "message": "names conflict"});
         let definition = |conditions| json!({"metadata": {"name": "as.x"}, "status": {"conditions": conditions}});
         assert_eq!(unestablished(&definition(json!([condition("Established", "True")]))), None);

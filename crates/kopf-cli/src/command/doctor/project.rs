@@ -1,16 +1,17 @@
-//! The operator in the current folder: whether there is one, and whether all its handlers are used.
+//! Checks the operator in the current folder: whether there is one, and whether all its handlers
+//! are used.
 //!
-//! Reads sources as text. A handler that is named nowhere but where it is written is in no operator;
-//! the compiler warns of that only if the handler is private.
+//! Reads sources as text. A handler whose name occurs only in its definition is not part of an
+//! operator; the compiler warns about that only if the handler is private.
 
 use std::path::{Path, PathBuf};
 
 use super::Finding;
 
-/// How many source files are looked at.
+/// The maximum number of source files that are read.
 const FILES_MAX: usize = 2_000;
 
-/// Looks at the project of the current folder.
+/// Checks the project in the current folder.
 pub(super) fn check() -> Vec<Finding> {
     let Ok(here) = std::env::current_dir() else { return Vec::new() };
     let Some(root) = here.ancestors().find(|folder| folder.join("Cargo.toml").is_file()) else {
@@ -61,7 +62,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The handlers that are named only once in all texts.
+/// The handlers whose name occurs only once in all texts.
 fn unused_handlers(texts: &[String]) -> Vec<String> {
     let code: Vec<&str> = texts.iter().flat_map(|text| text.lines()).map(without_comment).collect();
     // Modules of handlers are collected as a whole.
@@ -77,7 +78,7 @@ fn without_comment(line: &str) -> &str {
     line.split("//").next().unwrap_or(line)
 }
 
-/// The names of functions below attributes of ours.
+/// The names of functions with our attributes.
 fn handlers(code: &[&str]) -> Vec<String> {
     let mut names = Vec::new();
     let mut is_ours = false;
@@ -98,7 +99,7 @@ fn handlers(code: &[&str]) -> Vec<String> {
     names
 }
 
-/// How often a name stands in a line as a whole word.
+/// How often a name occurs in a line as a whole word.
 fn count(line: &str, name: &str) -> usize {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     line.split(|c| !is_part(c)).filter(|word| *word == name).count()

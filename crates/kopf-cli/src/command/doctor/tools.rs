@@ -1,4 +1,4 @@
-//! The programs that developers use besides `kopf`.
+//! Checks the programs that developers use besides `kopf`.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use super::Finding;
 /// The oldest Rust that compiles the framework.
 const RUST_MIN: (u32, u32) = (1, 90);
 
-/// Looks for the programs.
+/// Checks the programs.
 pub(super) fn check() -> Vec<Finding> {
     vec![rust(version("rustc", "--version")), kubectl(version("kubectl", "version"))]
 }
@@ -23,7 +23,7 @@ fn version(program: &str, argument: &str) -> Option<String> {
     text.lines().next().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
 }
 
-/// The version is like `rustc 1.95.0 (59807616e 2026-04-14)`.
+/// Parses a version such as `rustc 1.95.0 (59807616e 2026-04-14)`.
 fn rust(found: Option<String>) -> Finding {
     let Some(text) = found else {
         return Finding::note(

@@ -1,17 +1,17 @@
-//! The desired children of an object: which of them exist, and how they are.
+//! The desired children of an object: which of them exist, and their states.
 //!
-//! Asks the cluster only if the object has the condition that the engine writes about children.
-//! What is missing, refused or drifted is in the message of that condition.
+//! Queries the cluster only if the object has the condition that the engine writes about children.
+//! The message of that condition reports missing, rejected and drifted children.
 
 use kopf_client::Cluster;
 use kopf_core::desired::{HANDLER_ANNOTATION, OWNER_LABEL, Readiness, readiness};
 use kopf_model::{Object, Resource};
 use serde_json::Value;
 
-/// The reasons that the engine gives in the condition `Ready`.
+/// The reasons that the engine sets in the condition `Ready`.
 const REASONS: [&str; 4] = ["ChildrenReady", "ChildrenNotReady", "ApplyFailed", "HandlerFailed"];
 
-/// The children as a section of the story; nothing when the object has no desired ones.
+/// The children as a section of the output; empty if the object has no desired children.
 pub(super) async fn tell(cluster: &Cluster, owner: &Object) -> String {
     let Some(condition) = condition(owner.value()) else { return String::new() };
     let Ok(discovered) = cluster.discover(None).await else { return String::new() };
@@ -28,12 +28,12 @@ pub(super) async fn tell(cluster: &Cluster, owner: &Object) -> String {
     render(condition, lines)
 }
 
-/// Controllers give the labels of a Service to its Endpoints, but not its annotations.
+/// Controllers copy the labels of a Service to its Endpoints, but not its annotations.
 fn is_desired(child: &Value) -> bool {
     child["metadata"]["annotations"][HANDLER_ANNOTATION].is_string()
 }
 
-/// What the engine says about the children of an object, if there are any.
+/// The engine's condition about the children of an object, if there is one.
 pub(super) fn condition(owner: &Value) -> Option<&Value> {
     let conditions = owner.get("status")?.get("conditions")?.as_array()?;
     let is_ours = |it: &&Value| {

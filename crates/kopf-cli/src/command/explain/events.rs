@@ -1,4 +1,4 @@
-//! What the cluster's events tell of an object, when its operator cannot be asked.
+//! The cluster's events about an object, for when its operator cannot be asked.
 
 use kopf_client::Cluster;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 /// More of them would hide the rest.
 const SHOWN_MAX: usize = 5;
 
-/// The latest warnings about an object; nothing when events cannot be read.
+/// The latest warnings about an object; empty if events cannot be read.
 pub(super) async fn tell(cluster: &Cluster, namespace: Option<&str>, name: &str) -> String {
     let events = read(cluster, namespace, name).await.unwrap_or_default();
     render(&events)

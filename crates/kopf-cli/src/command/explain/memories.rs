@@ -1,6 +1,6 @@
-//! What a running operator remembers of one object, as people read it.
+//! A running operator's in-memory state of one object, as text.
 //!
-//! Pure: from a chronicle and the current time to text.
+//! Pure: renders a chronicle and the current time as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -50,7 +50,7 @@ pub(super) fn render(operator: &str, chronicle: &Chronicle, now: Timestamp) -> S
     text
 }
 
-/// The text about an object that the operator does not remember.
+/// The text about an object that the operator does not know.
 pub(super) fn render_unknown(
     operator: &str,
     unknown: &Unknown,
@@ -75,7 +75,7 @@ pub(super) fn render_unknown(
     text
 }
 
-/// What all handlers want and the object does not have.
+/// The conditions of all handlers that the object does not meet.
 fn unmet(unknown: &Unknown, body: &Value) -> Vec<String> {
     let requirements = |text: &Option<String>| -> Vec<String> {
         text.iter().flat_map(|text| text.split(',')).map(str::to_owned).collect()
@@ -129,7 +129,7 @@ fn last_attempts(chronicle: &Chronicle) -> BTreeMap<&str, &Episode> {
     last
 }
 
-/// What is open or lost after the last attempt of a handler; nothing after a success.
+/// What is pending or has failed after the last attempt of a handler; `None` after a success.
 fn open(handler: &str, last: &Episode, now: Timestamp) -> Option<String> {
     let Episode::Attempt { number, ending, error, next_at, .. } = last else { return None };
     let error = error.as_deref().unwrap_or("no reason was given");

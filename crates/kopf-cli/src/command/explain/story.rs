@@ -1,6 +1,6 @@
-//! What the notes on one object tell: was it handled, what is open, what it waits for.
+//! The stored state of one object: whether it was handled, what is pending, what it waits for.
 //!
-//! Pure: from the object's body and the current time to a story, and from the story to text.
+//! Pure: reads the object's body and the current time, and renders the result as text.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::children;
 
-/// Under which names the operator keeps its notes.
+/// The names under which the operator stores its state.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     /// The prefix of annotations.
@@ -21,7 +21,7 @@ pub(super) struct Names {
     pub(super) finalizer: String,
 }
 
-/// All that the notes tell.
+/// The stored state of an object.
 #[derive(Debug)]
 pub(super) struct Story {
     object: String,
@@ -30,11 +30,11 @@ pub(super) struct Story {
     finalizers: Vec<String>,
 }
 
-/// Where the object stands.
+/// The handling state of the object.
 #[derive(Debug)]
 enum Situation {
     NeverHandled,
-    /// Nobody notes changes, but somebody looks after the children.
+    /// No handler tracks changes, but a handler has desired children.
     OnlyDesired,
     Handled,
     Changed(Diff),
@@ -46,10 +46,10 @@ enum Situation {
     },
 }
 
-/// Reads the notes on an object.
+/// Reads the stored state of an object.
 ///
 /// # Errors
-/// Fails when the notes cannot be understood.
+/// Fails if the stored state cannot be parsed.
 pub(super) fn read(object: &Object, names: &Names) -> anyhow::Result<Story> {
     let keys = KeyMaker::new(names.prefix.clone())?;
     let storage = AnnotationsDiffBase::new(keys.clone(), "last-handled-configuration");
@@ -78,7 +78,7 @@ pub(super) fn read(object: &Object, names: &Names) -> anyhow::Result<Story> {
     })
 }
 
-/// The records of all handlers that are not done; what else is under the prefix is no record.
+/// The records of all unfinished handlers; other annotations with the prefix are ignored.
 fn records(body: &Value, prefix: &str) -> Vec<(String, ProgressRecord)> {
     let annotations = body["metadata"]["annotations"].as_object();
     let mut records: Vec<(String, ProgressRecord)> = annotations
@@ -96,7 +96,7 @@ fn records(body: &Value, prefix: &str) -> Vec<(String, ProgressRecord)> {
 }
 
 impl Story {
-    /// The story as people read it; more is left to guess when the operator tells nothing.
+    /// The state as text; less certain if the operator was not asked.
     #[must_use]
     pub(super) fn render(&self, now: Timestamp, is_answered: bool) -> String {
         let mut text = format!("{}\n", self.object);
@@ -192,7 +192,7 @@ fn handler_words(id: &str, record: &ProgressRecord, now: Timestamp) -> Vec<Strin
     words
 }
 
-/// Long values would hide the rest of the story.
+/// Truncates long values, which would hide the rest.
 fn shorten(text: &str) -> String {
     const SHOWN_MAX: usize = 60;
     if text.chars().count() <= SHOWN_MAX {

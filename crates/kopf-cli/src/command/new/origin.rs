@@ -1,13 +1,13 @@
-//! Where a new project gets the `kopf` crate from: from where this command itself came.
+//! The source of the `kopf` crate for a new project: the same as that of this command.
 //!
-//! `cargo install` writes down what it installed from where, beside the folder of its programs. A
-//! command that was not installed is run in its checkout.
+//! `cargo install` records the source of every installed program, next to the folder of the
+//! programs. A command that was not installed runs in its checkout.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// What `cargo install` has installed, in the folder above the programs.
+/// The record of `cargo install`, in the folder above the programs.
 const INSTALLED: &str = ".crates2.json";
 /// Our own package.
 const PACKAGE: &str = "kopf-cli";
@@ -15,21 +15,21 @@ const PACKAGE: &str = "kopf-cli";
 /// A source of the `kopf` crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// A folder on this machine: the crate, in a checkout.
+    /// A folder on this machine: the crate in a checkout.
     Folder(PathBuf),
-    /// A repository, and which commit of it.
+    /// A repository and a commit.
     Repository {
-        /// Where it is.
+        /// The URL.
         url: String,
-        /// The commit; the newest one without it.
+        /// The commit; the newest one if `None`.
         revision: Option<String>,
     },
-    /// The registry of crates.
+    /// The crate registry.
     Registry,
 }
 
 impl Origin {
-    /// Where this command came from.
+    /// The source of this command.
     pub(super) fn of_this_command() -> Self {
         let installed = std::env::current_exe().ok().and_then(|program| {
             let list = program.parent()?.parent()?.join(INSTALLED);
@@ -40,10 +40,10 @@ impl Origin {
         installed.or_else(|| checkout.map(Self::Folder)).unwrap_or(Self::Registry)
     }
 
-    /// What cargo's list of installed packages says about ours.
+    /// The source of our package in cargo's list of installed packages.
     fn installed(list: &str) -> Option<Self> {
         let list: Value = serde_json::from_str(list).ok()?;
-        // As in `kopf-cli 0.1.0 (git+https://host/kopf?branch=main#0123abc)`.
+        // For example `kopf-cli 0.1.0 (git+https://host/kopf?branch=main#0123abc)`.
         let is_ours = |name: &&String| name.split(' ').next() == Some(PACKAGE);
         let ours = list["installs"].as_object()?.keys().find(is_ours)?;
         let source = ours.split_once('(')?.1.trim_end_matches(')');
@@ -61,7 +61,7 @@ impl Origin {
         Some(Self::Registry)
     }
 
-    /// The dependency, inside of the braces of a Cargo.toml.
+    /// The dependency as an inline table in a Cargo.toml, without the braces.
     pub(super) fn dependency(&self) -> String {
         match self {
             Self::Folder(path) => format!("path = {:?}", path.display().to_string()),

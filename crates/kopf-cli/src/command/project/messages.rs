@@ -1,6 +1,6 @@
-//! What cargo says while it builds, in its JSON lines.
+//! The JSON messages that cargo prints while it builds.
 //!
-//! Pure: from lines to a program, or to the complaints that matter.
+//! Pure: parses lines and returns the program, or the relevant errors.
 
 use std::path::PathBuf;
 
@@ -9,32 +9,32 @@ use serde_json::Value;
 
 use super::{BuildError, Built};
 
-/// A complaint of the compiler.
+/// A compiler error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Diagnostic {
-    /// File, line and column; none for complaints about no place.
+    /// File, line and column; `None` for errors without a location.
     pub(crate) place: Option<String>,
     /// What is wrong.
     pub(crate) message: String,
-    /// What the compiler says about the very place.
+    /// The compiler's label at the location.
     pub(crate) label: Option<String>,
-    /// Such as `E0308`.
+    /// The error code, such as `E0308`.
     pub(crate) code: Option<String>,
 }
 
-/// What a line said.
+/// The meaning of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Message {
     /// A crate was compiled.
     Compiled(String),
-    /// Nothing that people wait for.
+    /// Nothing of interest.
     Other,
 }
 
-/// All that was said so far.
+/// All messages so far.
 pub(super) struct Messages {
     bin: String,
-    /// How many crates were compiled.
+    /// The number of compiled crates.
     pub(super) compiled: usize,
     built: Option<Built>,
     diagnostics: Vec<Diagnostic>,
@@ -66,7 +66,7 @@ impl Messages {
         Self { bin: bin.to_owned(), compiled: 0, built: None, diagnostics: Vec::new() }
     }
 
-    /// Takes in one line.
+    /// Processes one line.
     pub(super) fn read(&mut self, line: &str) -> Message {
         match serde_json::from_str(line) {
             Ok(Line::CompilerArtifact { target, fresh, executable }) => {
@@ -125,7 +125,7 @@ fn diagnostic(message: &Value) -> Option<Diagnostic> {
     })
 }
 
-/// What cargo complains about, without what it did before.
+/// The error message of cargo, without its progress output.
 fn essence(stderr: &str) -> String {
     let start = stderr.find("error: ").unwrap_or(0);
     stderr[start..].trim().trim_start_matches("error: ").to_owned()

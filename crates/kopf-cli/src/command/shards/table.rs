@@ -1,6 +1,6 @@
 //! The Leases of replicas as a table: members, ranges, objects.
 //!
-//! Pure: from the Leases to texts.
+//! Pure: renders Leases as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ pub(super) struct Group {
     table: Option<Table>,
     /// The Leases of the members, by identity.
     members: BTreeMap<String, LeaseRecord>,
-    /// How many objects each has, if they were counted; those without an owner are under "".
+    /// The number of objects of each member, if counted; objects without an owner are under "".
     objects: Option<BTreeMap<String, usize>>,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn groups(leases: &[Value]) -> Vec<Group> {
             group.table = Table::parse(table);
         } else if let Some(identity) = text(&meta["name"]).strip_prefix(&format!("{name}-")) {
             let record = LeaseRecord::read(lease);
-            // Released Leases are those of replicas that have left.
+            // A released Lease belongs to a replica that has left.
             if !record.holder.is_empty() {
                 group.members.insert(identity.to_owned(), record);
             }
@@ -50,7 +50,7 @@ pub(super) fn groups(leases: &[Value]) -> Vec<Group> {
 }
 
 impl Group {
-    /// The ranges of a member; of nobody for "".
+    /// The ranges of a member; "" means ranges without an owner.
     fn ranges(&self, identity: &str) -> Vec<u32> {
         let owners = self.table.iter().flat_map(|table| &table.owners);
         let owned = (0..).zip(owners).filter(|(_, owner)| {
@@ -59,7 +59,7 @@ impl Group {
         owned.map(|(range, _)| range).collect()
     }
 
-    /// All that have a Lease or a range, and nobody if there are ranges without an owner.
+    /// All members with a Lease or a range, and "" if there are ranges without an owner.
     fn identities(&self) -> Vec<String> {
         let owners = self.table.iter().flat_map(|table| &table.owners);
         let mut identities: Vec<String> = owners

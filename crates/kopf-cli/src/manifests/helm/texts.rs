@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::manifests::Options;
 
-/// A word, and what the chart has in place of its line: `SPACE` is the indentation of the line, and
-/// `INDENT` that of what belongs to it, as a number; `LEVEL` is the former as a number.
+/// A placeholder and the replacement of its line: `SPACE` is the indentation of the line and
+/// `LEVEL` the same as a number; `INDENT` is the indentation of nested content, as a number.
 type Filling = (&'static str, &'static str);
 
 pub(super) const REPLICAS: Filling =
@@ -177,7 +177,7 @@ pub(super) fn schema() -> String {
     serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
 }
 
-/// The name of everything: the chart's, with the release's before it if that differs.
+/// The common name: that of the chart, prefixed with that of the release if they differ.
 pub(super) fn helpers(name: &str) -> String {
     format!(
         "{{{{- define \"{name}.name\" -}}}}
@@ -189,7 +189,7 @@ pub(super) fn helpers(name: &str) -> String {
     )
 }
 
-/// What is told after an installation.
+/// The notes after an installation.
 pub(super) fn notes(name: &str) -> String {
     format!(
         "The operator {{{{ include \"{name}.name\" . }}}} is installed in {{{{ .Release.Namespace }}}}.

@@ -1,4 +1,4 @@
-//! Claims about schedules.
+//! Tests for schedules.
 
 use jiff::Timestamp;
 

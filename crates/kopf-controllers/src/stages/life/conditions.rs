@@ -1,13 +1,13 @@
 //! The conditions of a pod on a node, from its containers and readiness gates.
 //!
-//! Pure. Conditions that others set stay as they are.
+//! Pure. Conditions set by others are kept.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::fields::{self, at, flag, items, stamp, text};
 
-/// A condition before it gets its times.
+/// A condition without its times.
 struct Finding {
     kind: &'static str,
     is_true: bool,
@@ -21,7 +21,7 @@ impl Finding {
     }
 }
 
-/// Computes the conditions of `status` anew, keeping times where nothing changed.
+/// Recomputes the conditions of `status`, keeping times where nothing changed.
 pub(super) fn renew(pod: &Value, status: &mut Value, now: Timestamp) {
     let previous = items(pod, &["status", "conditions"]);
     let phase = text(status, &["phase"]).to_owned();
@@ -90,7 +90,7 @@ fn initialized(pod: &Value, phase: &str) -> Finding {
     Finding { kind: "Initialized", is_true: true, reason, message: String::new() }
 }
 
-/// What the first unfulfilled readiness gate lacks.
+/// The problem with the first unfulfilled readiness gate.
 fn gate_problem(pod: &Value) -> Option<String> {
     items(pod, &["spec", "readinessGates"]).iter().find_map(|gate| {
         let kind = text(gate, &["conditionType"]);

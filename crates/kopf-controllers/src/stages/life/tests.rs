@@ -1,4 +1,4 @@
-//! Lives of pods, step by step.
+//! The behaviour of pods, step by step.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn pod(restart_policy: &str) -> Value {
     })
 }
 
-/// Lives until nothing changes at this moment; returns what a watcher sees on the way.
+/// Makes steps until nothing changes at this time; returns the states that a watcher sees.
 fn live(pod: &mut Value, stage: &Stage, now: Timestamp) -> Vec<String> {
     let addresses = Addresses { host: "1.1.1.1", pod: "2.2.2.2" };
     let mut seen = Vec::new();

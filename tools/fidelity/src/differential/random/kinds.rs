@@ -1,7 +1,7 @@
 //! The kinds that random sequences write, and random content for each.
 //!
-//! Pure. `whole` is what a create needs; `partial` is what one of several
-//! managers would apply; `strategic` uses the directives of that patch type.
+//! Pure. `whole` is the content of a create; `partial` is what one of several managers would apply;
+//! `strategic` uses the directives of that patch type.
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
@@ -24,7 +24,7 @@ enum Content {
     Custom(Value),
 }
 
-/// Picks a kind; custom ones come with the steps that define them.
+/// Picks a kind; custom ones include the steps that define them.
 pub(super) fn choose(rng: &mut Rng, seed: u64) -> (Kind, Vec<Step>) {
     match seed % 6 {
         0 => (core("configmaps", "ConfigMap", Content::Data), Vec::new()),

@@ -1,7 +1,7 @@
-//! Random structural schemas with CEL rules, and values that mostly fit them.
+//! Random structural schemas with CEL rules, and values that usually fit them.
 //!
-//! Pure. Sizes are bounded in the schema, so that rules stay within the cost
-//! limits of the server; about a fifth of the values break the schema.
+//! Pure. The schema limits sizes, so that rules stay within the cost limits of the server; about a
+//! fifth of the values violate the schema.
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
@@ -44,7 +44,7 @@ pub(super) fn definition(rng: &mut Rng, spec: &Value) -> Value {
     })
 }
 
-/// A value for the schema, or sometimes one that breaks it.
+/// A value for the schema, or sometimes one that violates it.
 pub(super) fn value(rng: &mut Rng, schema: &Value) -> Value {
     if rng.u32(0..40) == 0 {
         return [json!(null), json!("odd"), json!(-7), json!([]), json!({"odd": 1})]

@@ -1,4 +1,4 @@
-//! Claims about written paths: those of a comparison with nothing.
+//! Tests that written paths equal those of a comparison with an empty object.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn ownerless() -> FieldSet {
     FieldSet::of_fields(&[&["kind"], &["metadata"], &["metadata", "name"], &["metadata", "uid"]])
 }
 
-/// What a comparison says of the same object.
+/// The result of a comparison of the same object.
 fn compared(object: &Value, of: TypeRef<'_>, ignored: &FieldSet) -> Vec<u8> {
     let mut set = compare(&json!({}), object, of).added;
     set.subtract_subtrees(ignored);

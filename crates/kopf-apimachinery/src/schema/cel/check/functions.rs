@@ -1,6 +1,6 @@
 //! The functions and operators of upstream's environment.
 //!
-//! A 1.33 server takes what 1.32 understands, so that it can be rolled back.
+//! A 1.33 server accepts only what 1.32 understands, so that it can be rolled back.
 
 use kube_cel::cel::common::ast::{Expr, IdedExpr, operators};
 
@@ -23,7 +23,7 @@ pub(super) const TYPES: [&str; 13] = [
     "dyn",
 ];
 
-/// Macros that the parser leaves alone, since it does not know them.
+/// Macros that the parser leaves as calls, since it does not know them.
 pub(super) const MACROS: [&str; 6] =
     ["optMap", "optFlatMap", "transformList", "transformMap", "transformMapEntry", "existsOne"];
 
@@ -132,7 +132,7 @@ const FUNCTIONS: [&str; 99] = [
     "hasValue",
 ];
 
-/// Whether a function exists, whatever its arguments.
+/// Whether a function exists, regardless of its arguments.
 pub(super) fn is_known(name: &str) -> bool {
     FUNCTIONS.contains(&name)
         || COMPREHENSIONS.contains(&name)
@@ -148,7 +148,7 @@ pub(super) fn namespace(target: &IdedExpr, name: &str) -> Option<String> {
     is_known(&full).then_some(full)
 }
 
-/// How an operator is written between its operands; none when it is not.
+/// How an infix operator is written; `None` for other operators.
 pub(super) fn infix(name: &str) -> Option<&'static str> {
     Some(match name {
         operators::LOGICAL_AND => "&&",
@@ -169,7 +169,7 @@ pub(super) fn infix(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The type of what an operator yields; none when it does not take such operands.
+/// The result type of an operator; `None` if it does not accept these operands.
 pub(super) fn operator<'a>(name: &str, left: &Kind<'a>, right: &Kind<'a>) -> Option<Kind<'a>> {
     let is_open = !left.is_known() || !right.is_known();
     match name {
@@ -214,7 +214,7 @@ fn arithmetic<'a>(name: &str, left: &Kind<'a>, right: &Kind<'a>) -> Option<Kind<
     }
 }
 
-/// The type of what a function yields; none when it does not take such arguments.
+/// The result type of a function; `None` if it does not accept these arguments.
 pub(super) fn result<'a>(
     name: &str,
     target: Option<&Kind<'a>>,
@@ -249,7 +249,7 @@ pub(super) fn result<'a>(
     }
 }
 
-/// Upstream's words for operands or arguments that do not fit.
+/// Upstream's message for operands or arguments that do not fit.
 pub(super) fn no_overload(name: &str, target: Option<&Kind<'_>>, arguments: &[Kind<'_>]) -> String {
     let kinds: Vec<String> = arguments.iter().map(Kind::to_string).collect();
     let target = target.map(|target| format!("{target}.")).unwrap_or_default();

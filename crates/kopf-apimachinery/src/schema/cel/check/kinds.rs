@@ -26,13 +26,13 @@ pub(super) enum Kind<'a> {
     Optional(Box<Kind<'a>>),
     /// An object of the schema, with the name that upstream gives its type.
     Object(&'a Schema, String),
-    /// A whole resource as policies see it: with all of its metadata.
+    /// A whole resource as policies see it, with all of its metadata.
     Resource(&'a Schema, String),
     /// The variables of a policy.
     Variables(Vec<String>),
-    /// What a mutation constructs, by the name of its type.
+    /// A value constructed by a mutation, by the name of its type.
     Constructed(String),
-    /// The metadata of a resource, of which rules see only the names.
+    /// The metadata of a resource, of which rules see only the name fields.
     Metadata(String),
 }
 
@@ -81,7 +81,7 @@ impl<'a> Kind<'a> {
         }
     }
 
-    /// The name of the type itself, which is not always what checkers print.
+    /// The name of the type itself, which may differ from what checkers print.
     pub(super) fn type_name(&self) -> String {
         match self {
             Self::Null => "null_type".to_owned(),
@@ -99,7 +99,7 @@ impl<'a> Kind<'a> {
         matches!(self, Self::Integer | Self::Unsigned | Self::Double)
     }
 
-    /// Whether values of the two types can stand for each other.
+    /// Whether the two types are assignable to each other.
     pub(super) fn fits(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Anything, _) | (_, Self::Anything) => true,
@@ -126,7 +126,7 @@ impl<'a> Kind<'a> {
         }
     }
 
-    /// The type of a field; the error is what upstream says when there is none.
+    /// The type of a field, or upstream's error message.
     pub(super) fn field(&self, name: &str) -> Result<Self, String> {
         match self {
             Self::Map(_, values) => Ok((**values).clone()),
@@ -156,7 +156,7 @@ impl<'a> Kind<'a> {
         }
     }
 
-    /// The type of what an index yields; none when there is no such index.
+    /// The type of an indexed element; `None` if this index is not possible.
     pub(super) fn element(&self, index: &Self) -> Option<Self> {
         match self {
             Self::List(item) => index.fits(&Self::Integer).then(|| (**item).clone()),
@@ -166,7 +166,7 @@ impl<'a> Kind<'a> {
         }
     }
 
-    /// The type of what a comprehension goes through.
+    /// The type of the items that a comprehension iterates over.
     pub(super) fn item(&self) -> Self {
         match self {
             Self::List(item) => (**item).clone(),

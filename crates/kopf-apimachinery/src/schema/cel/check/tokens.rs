@@ -1,6 +1,6 @@
-//! Reads along in the source of an expression, to say where things are.
+//! Scans the source of an expression to determine positions.
 
-/// A place in the source that only moves forward.
+/// A position in the source that only moves forward.
 pub(super) struct Cursor<'a> {
     source: &'a str,
     position: usize,
@@ -15,20 +15,20 @@ impl<'a> Cursor<'a> {
         self.position
     }
 
-    /// Moves behind the next occurrence of a text and says where that is.
+    /// Moves past the next occurrence of a text and returns its position.
     pub(super) fn find(&mut self, text: &str) -> usize {
         let Some(at) = self.next(text, self.position) else { return self.position };
         self.position = at + text.len();
         at
     }
 
-    /// Moves behind `name` and says where the `mark` after it is.
+    /// Moves past `name` and returns the position of the `mark` after it.
     pub(super) fn find_after(&mut self, name: &str, mark: &str) -> usize {
         self.find(name);
         self.find(mark)
     }
 
-    /// Moves behind `mark`, which stands before `name`, and says where the mark is.
+    /// Moves past `mark`, which precedes `name`, and returns the position of the mark.
     pub(super) fn find_before(&mut self, mark: &str, name: &str) -> usize {
         let mut from = self.position;
         while let Some(at) = self.next(mark, from) {
@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         self.position
     }
 
-    /// Where the next literal starts.
+    /// The position of the next literal.
     pub(super) fn literal(&mut self) -> usize {
         let rest = &self.source[self.position..];
         let skipped = rest.find(|character: char| {
@@ -69,7 +69,7 @@ impl<'a> Cursor<'a> {
         at
     }
 
-    /// The next occurrence outside of longer words.
+    /// The next occurrence that is not part of a longer word.
     fn next(&self, text: &str, from: usize) -> Option<usize> {
         let is_word = |character: char| character.is_alphanumeric() || character == '_';
         let fits = |at: &usize| {

@@ -37,7 +37,7 @@ fn strings_and_comments_do_not_count() {
 
 #[test]
 fn what_only_looks_like_a_string_counts() {
-    // The lexer refuses each of these quotes and goes on with the code behind it.
+    // The lexer rejects each of these quotes and continues with the code after it.
     for source in [
         r"'\q((((((((((((((((((((",
         "'\n((((((((((((((((((((' ",

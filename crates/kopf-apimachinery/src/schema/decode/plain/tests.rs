@@ -1,4 +1,4 @@
-//! Claims about plain JSON: what the general decoder says, or nothing.
+//! Tests that the plain decoder agrees with the general one or gives up.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::plain;
 use crate::schema::decode::general;
 use crate::stored::test_trees::tree;
 
-/// What is decoded here is decoded in the same way by the general decoder.
+/// Checks that the general decoder gives the same result, if there is one.
 fn check(text: &[u8]) {
     if let Some(value) = plain(text) {
         let general = general(text).unwrap_or_else(|error| {

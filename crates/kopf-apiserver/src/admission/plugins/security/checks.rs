@@ -1,12 +1,12 @@
-//! What pods may not do, by level: the Pod Security Standards.
+//! The Pod Security Standards: what each level forbids.
 //!
-//! Pure. Checks are in upstream's order, and say what it says.
+//! Pure. Checks have upstream's order and messages.
 
 use serde_json::Value;
 
 use crate::fields::{at, flag, items, number, text, texts};
 
-/// What a pod is refused for: a title, and who does what.
+/// A violation: a title and the containers or fields that caused it.
 struct Violation {
     title: String,
     details: String,
@@ -15,24 +15,24 @@ struct Violation {
 /// The version of the standards: the minor number of a Kubernetes release.
 pub(super) type Version = u32;
 
-/// What a pod violates, in whole sentences.
+/// The violations of a pod, in full sentences.
 pub(super) fn violations(pod: &Value, is_restricted: bool, version: Version) -> Vec<String> {
     let all = all(pod, is_restricted, version).into_iter();
     all.map(|Violation { title, details }| format!("{title} ({details})")).collect()
 }
 
-/// What a pod violates, by title only.
+/// The violations of a pod, titles only.
 pub(super) fn titles(pod: &Value, is_restricted: bool, version: Version) -> Vec<String> {
     all(pod, is_restricted, version).into_iter().map(|violation| violation.title).collect()
 }
 
 type Check = fn(&Pod<'_>) -> Option<(String, String)>;
 
-/// A check, and the versions and operating systems that it is for.
+/// A check, and the versions and operating systems that it applies to.
 struct Rule {
     check: Check,
     since: Version,
-    /// Whether pods for Windows are exempt, which they are since 1.25.
+    /// Whether Windows pods are exempt, which is the case since 1.25.
     spares_windows: bool,
 }
 
@@ -44,7 +44,7 @@ const fn linux_rule(check: Check, since: Version) -> Rule {
     Rule { check, since, spares_windows: true }
 }
 
-/// What both levels forbid, and until when it is not a part of something stricter.
+/// The checks of both levels, and the version until which they are not part of a stricter check.
 const BASELINE: [(Rule, Version); 11] = [
     (rule(app_armor, 0), Version::MAX),
     (rule(capabilities, 0), 22),
@@ -58,7 +58,7 @@ const BASELINE: [(Rule, Version); 11] = [
     (rule(sysctls, 0), Version::MAX),
     (rule(host_process, 0), Version::MAX),
 ];
-/// What the stricter level forbids, too.
+/// The additional checks of the restricted level.
 const RESTRICTED: [Rule; 6] = [
     linux_rule(escalation, 8),
     linux_rule(dropped_capabilities, 22),
@@ -96,7 +96,7 @@ impl<'a> Pod<'a> {
         lists.into_iter().flat_map(|list| items(self.content, &["spec", list]))
     }
 
-    /// The names of containers that something holds for.
+    /// The names of the containers for which a predicate holds.
     fn named(&self, holds: impl Fn(&Value) -> bool) -> Vec<&'a str> {
         self.containers().filter(|one| holds(one)).map(|one| text(one, &["name"])).collect()
     }
@@ -125,7 +125,7 @@ fn escalation(pod: &Pod<'_>) -> Option<(String, String)> {
     of_containers("allowPrivilegeEscalation != false", &names, tail)
 }
 
-/// The capabilities that containers add beyond those that are allowed.
+/// The capabilities that containers add beyond the allowed ones.
 fn added<'a>(pod: &Pod<'a>, allowed: &[&str]) -> (Vec<&'a str>, Vec<&'a str>) {
     let own = |one: &'a Value| texts(one, &["securityContext", "capabilities", "add"]);
     let is_more = |name: &&str| !allowed.contains(name);

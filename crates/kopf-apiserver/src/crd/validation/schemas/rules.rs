@@ -9,17 +9,17 @@ use crate::go_print::quoted;
 use crate::schema::Schema;
 use crate::schema::cel::{self, Wanted};
 
-/// The largest cost of one rule, and of all rules of a schema, in upstream's units.
+/// The maximum cost of one rule, and of all rules of a schema, in upstream's units.
 const RULE_COST_MAX: f64 = 1e7;
 const SCHEMA_COST_MAX: f64 = 1e8;
 
-/// How many of the most expensive rules are named if all of them together cost too much.
+/// How many of the most expensive rules are named if their total cost is too high.
 const NAMED_RULES_MAX: usize = 4;
 
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// Checks what can be said without looking at the expressions.
+/// Checks everything that does not depend on the expressions.
 pub(super) fn check_shape(json: &Value, at: &str, errors: &mut Vec<FieldError>) {
     for (index, rule) in list(json, "x-kubernetes-validations").iter().enumerate() {
         let at = format!("{at}.x-kubernetes-validations[{index}]");
@@ -52,7 +52,7 @@ pub(super) fn check_shape(json: &Value, at: &str, errors: &mut Vec<FieldError>) 
             let detail = "fieldPath must be non-empty if specified";
             errors.push(FieldError::invalid(format!("{at}.fieldPath"), &path.into(), detail));
         }
-        // Paths with brackets are left to the real server.
+        // Paths with brackets are not checked here.
         if !path.is_empty() && !path.contains('[') && follow(json, path).is_err() {
             let detail = "fieldPath must be a valid path";
             errors.push(FieldError::invalid(format!("{at}.fieldPath"), &path.into(), detail));
@@ -68,7 +68,7 @@ pub(super) fn check(
     place: &Place,
     found: &mut Found,
 ) {
-    // Without a limit anywhere above, as many as fit into an object.
+    // Without a limit in any ancestor, as many as fit into an object.
     let cardinality = cardinality.unwrap_or_else(|| cel::count_max(compiled));
     for (index, rule) in list(json, "x-kubernetes-validations").iter().enumerate() {
         let at = format!("{}.x-kubernetes-validations[{index}]", place.at);
@@ -140,7 +140,7 @@ pub(super) fn check_total(costs: &[(String, f64)], at: &str, errors: &mut Vec<Fi
     errors.push(FieldError::forbidden(at, &too_expensive(what, total / SCHEMA_COST_MAX)));
 }
 
-/// Upstream's sentence about an estimate that is so many times too large.
+/// Upstream's message about an estimate that exceeds the limit by this factor.
 fn too_expensive(what: &str, factor: f64) -> String {
     let factor = match factor {
         factor if factor > 100.0 => "more than 100x".to_owned(),
@@ -153,7 +153,7 @@ fn too_expensive(what: &str, factor: f64) -> String {
     )
 }
 
-/// What is known below a list or a map: there may be many of them.
+/// The context below a list or a map, where there may be many values.
 pub(super) fn below<'a>(
     context: Context<'a>,
     json: &Value,

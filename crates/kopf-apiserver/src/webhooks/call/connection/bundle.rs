@@ -1,7 +1,7 @@
-//! Verifies the certificate of a webhook server by the bundle of its configuration, as Go does.
+//! Verifies the certificate of a webhook server with the bundle of its configuration, as Go does.
 //!
-//! Unlike webpki, Go accepts a certificate that is in the bundle itself, even if it is that of an
-//! authority: self-signed certificates are often made that way.
+//! Unlike webpki, Go accepts a certificate that is itself in the bundle, even if it is a CA
+//! certificate: self-signed certificates are often created that way.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, RootCertStore};
 
-/// Trusts the certificates of a bundle, and what they have signed.
+/// Trusts the certificates of a bundle, and those signed by them.
 #[derive(Debug)]
 pub(super) struct BundleVerifier {
-    /// None when the bundle has no certificates that can be used: then nobody is trusted.
+    /// `None` if the bundle has no usable certificates: then nothing is trusted.
     chains: Option<Arc<WebPkiServerVerifier>>,
     certificates: Vec<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,
@@ -44,7 +44,7 @@ impl BundleVerifier {
         Ok(Self { chains, certificates, provider })
     }
 
-    /// Checks what is left to check of a certificate that is trusted by itself.
+    /// Makes the remaining checks for a certificate that is itself trusted.
     fn verify_known(
         certificate: &CertificateDer<'_>,
         server_name: &ServerName<'_>,

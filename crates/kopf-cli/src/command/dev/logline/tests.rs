@@ -1,4 +1,4 @@
-//! JSON lines become short ones; all else stays.
+//! Tests that JSON lines are shortened and other lines are unchanged.
 
 use super::shorten;
 use crate::command::dev::screen::Paint;

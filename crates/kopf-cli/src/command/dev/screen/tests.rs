@@ -1,4 +1,4 @@
-//! The area is replaced exactly, also after the window became narrower.
+//! Tests that the area is replaced exactly, even after the window has become narrower.
 
 use super::{Area, Paint, visible_width};
 

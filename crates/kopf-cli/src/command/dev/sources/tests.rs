@@ -9,7 +9,7 @@ use super::{Sources, is_source};
 use crate::command::dev::session::News;
 
 #[test]
-fn sources_are_told_from_what_editors_leave() {
+fn sources_are_distinguished_from_temporary_files_of_editors() {
     for path in ["/p/src/main.rs", "/p/src/deep/schema.yaml", "/p/Cargo.toml", "/p/build.rs"] {
         assert!(is_source(Path::new(path)), "{path}");
     }

@@ -1,4 +1,4 @@
-//! The table in windows of all sizes.
+//! Tests of the table in windows of all sizes.
 
 use expect_test::{Expect, expect};
 use kopf_engine::journal::Chronicle;

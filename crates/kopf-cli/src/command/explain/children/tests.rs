@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn children_are_told_with_their_state() {
+fn children_are_reported_with_their_state() {
     let owner = json!({"status": {"conditions": [
         {"type": "Other", "reason": "ChildrenReady"},
         {"type": "Ready", "reason": "ChildrenNotReady", "message": "Service default/b is missing"},

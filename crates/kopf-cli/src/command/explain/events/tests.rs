@@ -1,4 +1,4 @@
-//! Only the latest ones are shown, in order.
+//! Tests that only the latest events are shown, in order.
 
 use expect_test::expect;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::render;
 
 #[test]
-fn the_latest_warnings_are_told_in_order() {
+fn the_latest_warnings_are_reported_in_order() {
     let event = |second: u32| {
         json!({
             "lastTimestamp": format!("2026-11-15T12:00:0{second}Z"),

@@ -1,4 +1,4 @@
-//! Each situation has its own words; they are a user interface, so they are pinned.
+//! Snapshot tests of the text for each situation, since it is a user interface.
 
 use expect_test::{Expect, expect};
 use kopf_engine::journal::{Chronicle, Unknown};
@@ -24,7 +24,7 @@ fn check(entries: Value, situation: Value, expected: Expect) {
 }
 
 #[test]
-fn a_retry_is_told_with_its_history() {
+fn a_retry_is_reported_with_its_history() {
     let attempt = json!({
         "at": "2026-11-15T11:59:58Z", "what": "attempt", "handler": "resize", "number": 3,
         "milliseconds": 12, "ending": "retry", "error": "the cloud is not ready",
@@ -82,7 +82,7 @@ fn a_permanent_failure_is_told() {
 }
 
 #[test]
-fn a_filtered_object_is_told_why() {
+fn a_filtered_object_shows_why() {
     let filtered = json!([{"handler": "resize", "why": "the label tier is `test`, not `live`"}]);
     check(
         json!([]),
@@ -97,7 +97,7 @@ fn a_filtered_object_is_told_why() {
 }
 
 #[test]
-fn a_deletion_held_by_a_finalizer_is_told() {
+fn a_deletion_held_by_a_finalizer_is_reported() {
     check(
         json!([]),
         json!({"deleting": true, "held": true, "wake_at": "2026-11-15T12:00:10Z"}),
@@ -111,7 +111,7 @@ fn a_deletion_held_by_a_finalizer_is_told() {
 }
 
 #[test]
-fn children_are_told_with_what_is_wrong() {
+fn children_are_reported_with_what_is_wrong() {
     let children = json!([
         {"child": "Service prod/web", "waiting": null, "refused": null, "next_at": null},
         {"child": "Deployment prod/web", "waiting": "0 of 2 replicas are available",
@@ -135,7 +135,7 @@ fn children_are_told_with_what_is_wrong() {
 }
 
 #[test]
-fn an_object_that_is_not_watched_is_told_from_a_quiet_one() {
+fn an_object_that_is_not_watched_is_reported_from_a_quiet_one() {
     let resource = kopf_model::Resource {
         group: "example.com".into(),
         version: "v1".into(),

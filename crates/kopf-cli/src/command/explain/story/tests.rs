@@ -1,4 +1,4 @@
-//! Each situation has its own words; they are a user interface, so they are pinned.
+//! Snapshot tests of the text for each situation, since it is a user interface.
 
 use expect_test::{Expect, expect};
 use kopf_model::Object;
@@ -47,7 +47,7 @@ fn an_unchanged_object_is_handled() {
 }
 
 #[test]
-fn a_retry_is_told_with_its_error_and_its_time() {
+fn a_retry_is_reported_with_its_error_and_its_time() {
     let record = json!({
         "started": "2026-11-15T11:58:00.000000+00:00",
         "delayed": "2026-11-15T12:00:42.000000+00:00",
@@ -73,7 +73,7 @@ fn a_retry_is_told_with_its_error_and_its_time() {
 }
 
 #[test]
-fn a_deletion_held_by_us_and_by_others_is_told() {
+fn a_deletion_held_by_us_and_by_others_is_reported() {
     check(
         json!({
             "name": "orders",
@@ -89,7 +89,7 @@ fn a_deletion_held_by_us_and_by_others_is_told() {
 }
 
 #[test]
-fn a_permanent_failure_beside_open_handlers_is_told() {
+fn a_permanent_failure_beside_open_handlers_is_reported() {
     let failed = json!({"purpose": "create", "retries": 1, "success": false, "failure": true, "message": "no such plan"});
     let open = json!({"purpose": "create", "retries": 0, "success": false, "failure": false});
     check(

@@ -1,4 +1,4 @@
-//! Projects use the crate from where the command was installed from.
+//! Tests that projects use the crate from the source of the installed command.
 
 use super::Origin;
 

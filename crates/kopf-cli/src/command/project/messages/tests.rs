@@ -1,4 +1,4 @@
-//! Lines as cargo prints them.
+//! Tests with lines as cargo prints them.
 
 use super::{Diagnostic, Message, Messages};
 use crate::command::project::{BuildError, Built};
@@ -39,7 +39,7 @@ fn complaints_keep_their_place_and_their_label() {
 }
 
 #[test]
-fn complaints_of_cargo_itself_are_told_from_the_first_error() {
+fn errors_of_cargo_itself_are_reported_from_the_first_one() {
     let stderr = "    Updating crates.io index\nerror: no matching package named `nope` found\n";
     let expected = BuildError::Cargo("no matching package named `nope` found".into());
     assert_eq!(Messages::new("hello").conclude(false, stderr), Err(expected));

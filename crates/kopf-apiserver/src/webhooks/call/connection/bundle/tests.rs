@@ -1,4 +1,4 @@
-//! Whom a bundle trusts.
+//! Tests which certificates a bundle trusts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use rustls::pki_types::{ServerName, UnixTime};
 
 use super::BundleVerifier;
 
-/// A self-signed certificate for `localhost` that may sign others, as Kopf makes them.
+/// A self-signed CA certificate for `localhost`, as created by Kopf.
 fn self_signed_authority() -> rcgen::Certificate {
     let mut params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a valid name");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
