@@ -1,6 +1,11 @@
 //! The entries of one in-memory index, by key and by the objects that they come from.
 //!
 //! Written by the engine as objects change, read by handlers at any time.
+//!
+//! Values are opaque, keys are JSON and not a trait with hash and equality: those of another language
+//! may need its interpreter, which the tasks of the engine never wait for, and they may fail under
+//! the lock of the index. A front end with other keys keeps its own map from them to numbers, and
+//! gives the numbers as keys (`python/kopf/_engine/indexes.py`).
 
 use std::any::Any;
 use std::collections::HashMap;

@@ -111,12 +111,12 @@ pub(crate) async fn run(
 ) -> Result<Attempted, Cancelled> {
     let Request { handler, attempt, subject, .. } = request;
     if let Some((outcome, line)) = retry::check_before(handler, &attempt) {
-        report::line(runtime, handler, subject, &line);
+        report::line(runtime, handler, subject, &line, None);
         report::outcome(runtime, handler, subject, &outcome);
         let error = Some(HandlerError::Permanent { message: line.text });
         return Ok(Attempted { outcome, error });
     }
-    report::invoked(handler);
+    report::invoked(runtime, handler, subject);
     report::started(runtime, handler, subject, &attempt);
     let begun = Instant::now();
     let sub_handlers = request.sub_handlers.clone();
@@ -134,12 +134,13 @@ pub(crate) async fn run(
     let error = returned.as_ref().err().cloned();
     match retry::judge(handler, &attempt, returned, default_backoff) {
         Verdict::Cancelled(line) => {
-            report::cancelled(handler, &line);
+            report::cancelled(runtime, handler, subject, &line);
             Err(Cancelled)
         }
         Verdict::Outcome(outcome, line) => {
             let line = report::denial(handler, &outcome).unwrap_or(line);
-            report::line(runtime, handler, subject, &line);
+            let object = error.as_ref().and_then(HandlerError::object);
+            report::line(runtime, handler, subject, &line, object);
             let ended = report::Ended { attempt: &attempt, took, outcome: &outcome };
             report::count(runtime, handler, subject, &ended);
             report::outcome(runtime, handler, subject, &outcome);

@@ -29,7 +29,7 @@ use tracing::Instrument as _;
 
 use crate::attempt::{self, Request};
 use crate::context::notice::Notice;
-use crate::context::shared::{Served, Shared, emit, object_span};
+use crate::context::shared::{Served, Shared, object_span};
 use crate::key::Key;
 use crate::pool::Alive;
 use crate::write::{self, AmbiguousRefusal, Applied, Outdated, WriteLock, limit, rejection};
@@ -107,6 +107,8 @@ pub(crate) struct Runner {
 /// Reports the end to the reactor, for any reason: when the last code of the handler has ended.
 struct ExitGuard {
     shared: Arc<Shared>,
+    served: Arc<Served>,
+    live: Live,
     key: Key,
     handler: Arc<Handler>,
     stopper: Stopper,
@@ -121,6 +123,8 @@ impl Daemon {
         let stopper = Stopper::default();
         let alive = Arc::new(ExitGuard {
             shared: Arc::clone(&shared),
+            served: Arc::clone(&served),
+            live: live.clone(),
             key,
             handler: Arc::clone(&handler),
             stopper: stopper.clone(),
@@ -299,7 +303,10 @@ pub(crate) async fn yield_for_exit(settings: &Background, is_over: impl Fn() -> 
 impl Drop for ExitGuard {
     fn drop(&mut self) {
         let on_request = self.stopper.is_set();
-        emit(&logtext::daemon_exited(&self.handler, on_request));
+        let resource = Arc::clone(&self.served.resource);
+        let subject = Subject { resource, object: self.live.get() };
+        let line = logtext::daemon_exited(&self.handler, on_request);
+        self.shared.runtime.log_about(Some(&subject), &line);
         self.stopper.set(StopReason::DONE);
         self.shared.background.count.fetch_sub(1, Ordering::Relaxed);
         let (key, handler) = (self.key, Arc::clone(&self.handler.id));

@@ -12,7 +12,7 @@ use kopf_client::{RequestError, Urgency};
 use kopf_core::cause::{self, Seen, Snapshot};
 use kopf_core::finalizer::Step;
 use kopf_core::invoke::{CallbackError, StopReason, panic_text};
-use kopf_core::logtext;
+use kopf_core::logtext::{self, Line};
 use kopf_core::occasion::{EventKind, Reason, Subject};
 use kopf_core::plan::{Agenda, Closing, Inputs, Plan, PlanError};
 use kopf_core::progress::State;
@@ -579,7 +579,8 @@ impl Cycle {
             limit(&mut self.memory.unsent);
         } else if self.memory.errors > 0 && self.mode != Mode::EventsOnly {
             self.memory.errors = 0;
-            tracing::info!(target: "kopf.objects", "{}", logtext::THROTTLING_OVER);
+            let line = Line::info(logtext::THROTTLING_OVER);
+            self.shared.runtime.log_about(Some(&self.subject()), &line);
         }
         history::note_end(&self, error.as_deref());
         // An object that will be handled again needs its body then.

@@ -39,6 +39,7 @@ pub use operator::peering::person;
 pub use pool::SLOW_POLLS;
 pub use reporting::journal;
 pub use reporting::lines;
+pub use reporting::log_sink::{LogRecord, LogSink};
 pub use reporting::status::{
     EngineWatches, HandlerStatus, LATENCY_BOUNDS, LeadershipStatus, Status, StatusHandle,
     WatchStatus, WorkStatus,

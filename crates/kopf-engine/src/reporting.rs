@@ -3,5 +3,6 @@
 
 pub mod journal;
 pub mod lines;
+pub(crate) mod log_sink;
 pub(crate) mod poster;
 pub(crate) mod status;

@@ -4,15 +4,15 @@
 use std::time::Duration;
 
 use kopf_core::handler::{Family, Handler, HandlerKind};
-use kopf_core::invoke::Attempt;
+use kopf_core::invoke::{Attempt, ErrorObject};
 use kopf_core::logtext::{self, Level, Line};
 use kopf_core::occasion::Subject;
 use kopf_core::progress::later;
 use kopf_core::retry::{Failure, FailureKind, Outcome};
 
 use crate::context::runtime::Runtime;
-use crate::context::shared::emit;
 use crate::reporting::journal::{AttemptEnding, Episode, shorten};
+use crate::reporting::log_sink::{ACTIVITIES, LogRecord, OBJECTS};
 use crate::reporting::status::Ending;
 
 /// The result of a finished attempt.
@@ -61,35 +61,52 @@ fn events_of(kind: &HandlerKind, is_rehearsed: bool) -> Events {
 }
 
 /// Logs the start of an attempt.
-pub(super) fn invoked(handler: &Handler) {
+pub(super) fn invoked(runtime: &Runtime, handler: &Handler, subject: Option<&Subject>) {
     match lines_of(&handler.kind) {
         Lines::Posted | Lines::Logged => {
-            if tracing::enabled!(target: "kopf.objects", tracing::Level::DEBUG) {
-                emit(&logtext::invoked(handler));
+            if runtime.is_debugging() {
+                runtime.log_about(subject, &logtext::invoked(handler));
             }
         }
         Lines::Terse => {}
-        Lines::Activities => emit_of_activity(&logtext::invoked(handler)),
+        Lines::Activities => log_activity(runtime, &logtext::invoked(handler), None),
     }
 }
 
-/// Logs the end of an attempt.
-pub(super) fn line(runtime: &Runtime, handler: &Handler, subject: Option<&Subject>, line: &Line) {
-    match (lines_of(&handler.kind), subject) {
-        (Lines::Posted, Some(subject)) => runtime.log(subject, line),
-        (Lines::Terse, _) if line.level <= Level::Info => {
-            tracing::debug!(target: "kopf.objects", "{}", line.text);
+/// Logs the end of an attempt, with the error of the front end.
+pub(super) fn line(
+    runtime: &Runtime,
+    handler: &Handler,
+    subject: Option<&Subject>,
+    line: &Line,
+    error: Option<&ErrorObject>,
+) {
+    let lines = lines_of(&handler.kind);
+    match lines {
+        Lines::Terse if line.level <= Level::Info => {
+            let line = Line::debug(line.text.as_str());
+            runtime.log_about(subject, &line);
         }
-        (Lines::Posted | Lines::Logged | Lines::Terse, _) => emit(line),
-        (Lines::Activities, _) => emit_of_activity(line),
+        Lines::Posted | Lines::Logged | Lines::Terse => {
+            runtime.emit(LogRecord { logger: OBJECTS, subject, line, error });
+        }
+        Lines::Activities => log_activity(runtime, line, error),
+    }
+    if let (Lines::Posted, Some(subject)) = (lines, subject) {
+        crate::reporting::lines::post(&runtime.context, subject, line.level, &line.text);
     }
 }
 
 /// Logs the cancellation of an attempt, which is not posted as an event.
-pub(super) fn cancelled(handler: &Handler, line: &Line) {
+pub(super) fn cancelled(
+    runtime: &Runtime,
+    handler: &Handler,
+    subject: Option<&Subject>,
+    line: &Line,
+) {
     match lines_of(&handler.kind) {
-        Lines::Activities => emit_of_activity(line),
-        _ => emit(line),
+        Lines::Activities => log_activity(runtime, line, None),
+        _ => runtime.log_about(subject, line),
     }
 }
 
@@ -208,12 +225,6 @@ pub(crate) fn outcome(
 }
 
 /// Logs a line about an activity.
-fn emit_of_activity(line: &Line) {
-    let (details, text) = (line.details.as_deref(), &line.text);
-    match line.level {
-        Level::Debug => tracing::debug!(target: "kopf.activities", details, "{text}"),
-        Level::Info => tracing::info!(target: "kopf.activities", details, "{text}"),
-        Level::Warning => tracing::warn!(target: "kopf.activities", details, "{text}"),
-        Level::Error => tracing::error!(target: "kopf.activities", details, "{text}"),
-    }
+fn log_activity(runtime: &Runtime, line: &Line, error: Option<&ErrorObject>) {
+    runtime.emit(LogRecord { logger: ACTIVITIES, subject: None, line, error });
 }

@@ -8,7 +8,7 @@ use kopf_core::handler::{Handler, HandlerId};
 use kopf_core::index::Index;
 use kopf_core::invoke;
 use kopf_core::lifecycle::Lifecycle;
-use kopf_core::logtext::{Level, Line};
+use kopf_core::logtext::Line;
 use kopf_core::occasion::Subject;
 use kopf_core::plan::Agenda;
 use kopf_core::registry::{Registry, ResourceHandlers};
@@ -150,17 +150,6 @@ impl Shared {
     /// A copy of the current settings.
     pub(crate) fn settings(&self) -> Settings {
         self.runtime.context.settings.read().clone()
-    }
-}
-
-/// Logs a line.
-pub(crate) fn emit(line: &Line) {
-    let details = line.details.as_deref();
-    match line.level {
-        Level::Debug => tracing::debug!(target: "kopf.objects", details, "{}", line.text),
-        Level::Info => tracing::info!(target: "kopf.objects", details, "{}", line.text),
-        Level::Warning => tracing::warn!(target: "kopf.objects", details, "{}", line.text),
-        Level::Error => tracing::error!(target: "kopf.objects", details, "{}", line.text),
     }
 }
 

@@ -31,13 +31,17 @@ impl Cycle {
             self.shared.log(&subject, line);
         }
         let Some(change) = &agenda.change else { return };
-        if !change.reason.has_handlers() || agenda.finalizer_first || !is_debugging() {
+        if !change.reason.has_handlers()
+            || agenda.finalizer_first
+            || !self.shared.runtime.is_debugging()
+        {
             return;
         }
         let body = String::from_utf8_lossy(self.object.raw()).into_owned();
-        crate::context::shared::emit(&logtext::in_progress(change.reason, &body));
+        let log = |line: Line| self.shared.runtime.log_about(Some(&subject), &line);
+        log(logtext::in_progress(change.reason, &body));
         if !change.diff.is_empty() && change.old.is_some() && change.new.is_some() {
-            crate::context::shared::emit(&logtext::diff(change.reason, &change.diff.to_string()));
+            log(logtext::diff(change.reason, &change.diff.to_string()));
         }
     }
 
@@ -46,7 +50,7 @@ impl Cycle {
     /// Kopf concludes this from the event of its write, which we skip.
     pub(super) fn log_end(&self, is_handled: bool, snapshot: &Snapshot) {
         let is_written = self.object.resource_version() != snapshot.object().resource_version();
-        if is_handled && is_written && self.rest.is_settled && is_debugging() {
+        if is_handled && is_written && self.rest.is_settled && self.shared.runtime.is_debugging() {
             self.shared.log(&snapshot.subject, &Line::debug(logtext::CYCLE_FINISHED));
         }
     }
@@ -190,9 +194,4 @@ impl Cycle {
         }
         Ok(())
     }
-}
-
-/// Whether debug lines about objects are enabled; they contain whole bodies.
-fn is_debugging() -> bool {
-    tracing::enabled!(target: "kopf.objects", tracing::Level::DEBUG)
 }

@@ -36,6 +36,7 @@ use crate::operator::peering;
 use crate::pool::Pool;
 use crate::reactor::{Mailbox, Reactor};
 use crate::reporting::journal::Journal;
+use crate::reporting::log_sink::LogSink;
 use crate::reporting::poster::Recorder;
 use crate::reporting::status::{Board, StatusHandle};
 use crate::serving::ports::Ports;
@@ -85,8 +86,15 @@ pub struct EngineBuilder {
     state: Extensions,
     identity: Option<String>,
     endpoints: Endpoints,
-    rehearsal: Option<Rehearsal>,
+    outputs: Outputs,
     late_handlers: Option<LateHandlers>,
+}
+
+/// Where the engine tells what it does, besides the cluster.
+#[derive(Default)]
+struct Outputs {
+    rehearsal: Option<Rehearsal>,
+    log_sink: Option<Arc<dyn LogSink>>,
 }
 
 enum Source {
@@ -165,7 +173,7 @@ impl Engine {
             state: Extensions::default(),
             identity: None,
             endpoints: Endpoints::default(),
-            rehearsal: None,
+            outputs: Outputs::default(),
             late_handlers: None,
         }
     }
@@ -486,7 +494,13 @@ impl EngineBuilder {
     ///
     /// Only for handlers of desired children and indexes: others would be called as usual.
     pub fn rehearsal(mut self, rehearsal: Rehearsal) -> Self {
-        self.rehearsal = Some(rehearsal);
+        self.outputs.rehearsal = Some(rehearsal);
+        self
+    }
+
+    /// The lines about objects and activities of this operator go there, besides `tracing`.
+    pub fn log_sink(mut self, sink: Arc<dyn LogSink>) -> Self {
+        self.outputs.log_sink = Some(sink);
         self
     }
 
@@ -573,7 +587,8 @@ impl EngineBuilder {
             pool,
             board: Board::new(),
             journal: Arc::new(Journal::new(self.endpoints.probes.is_some())),
-            rehearsal: self.rehearsal,
+            rehearsal: self.outputs.rehearsal,
+            log_sink: self.outputs.log_sink,
         });
         // Set once here; the cluster's login reads it at the first request.
         let _ = runtime_cell.set(Arc::clone(&runtime));

@@ -17,6 +17,7 @@ mod faults;
 mod frontends;
 mod indexes;
 mod leaks;
+mod log_sinks;
 mod logged;
 mod login;
 mod losses;
