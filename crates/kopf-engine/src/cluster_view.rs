@@ -268,7 +268,7 @@ impl ClusterView {
             }
         }
         for failure in failures {
-            if self.told.insert(failure.clone()) {
+            if self.reported.insert(failure.clone()) {
                 tracing::error!("{failure}");
             }
         }

@@ -497,7 +497,7 @@ impl Cycle {
             Applied::Unchanged => {}
             Applied::Changed(object) => {
                 let before = std::mem::replace(&mut self.object, object.clone());
-                has_remains = plan.is_handled && self.has_remains()?;
+                has_old_progress = plan.is_handled && self.has_old_progress()?;
                 own_changes::watch_for_loops(self, &before, &object).await;
                 if step == Step::Add && !self.is_held(&object) && !object.is_deleting() {
                     // Continuing would request it again, endlessly.
@@ -559,7 +559,7 @@ impl Cycle {
     ///
     /// A list may be older than the last write before a crash, and its events may be late. Left
     /// there, the progress would make handlers skip a later change.
-    fn has_remains(&self) -> Result<bool, CallbackError> {
+    fn has_old_progress(&self) -> Result<bool, CallbackError> {
         let (progress, handlers) =
             (&*self.served.storages.progress, &self.served.handlers.changing);
         match State::load(progress, &self.object, handlers, self.shared.runtime.clock.now()) {
