@@ -10,7 +10,7 @@ pub const SERVICE_PORT: u16 = 443;
 /// The path of all conversions; the name of the definition follows it.
 pub const CONVERSIONS: &str = "convert";
 
-/// The client configuration of a service.
+/// The reference to the service of the endpoint, for client configurations.
 #[must_use]
 pub fn service(namespace: &str, name: &str) -> Value {
     json!({"namespace": namespace, "name": name, "port": SERVICE_PORT})

@@ -126,8 +126,8 @@ pub fn after_outdated(rejection: Rejection, look: Look, asker: Asker) -> After {
 /// Decides about the rest of a patch after our own part of it was sent.
 ///
 /// `is_finalizer_moved`: the response has our finalizer and the previous state had not, or vice
-/// versa. A finalizer is sent with a test of the version: the rest was not rejected because of
-/// that.
+/// versa. A finalizer is sent with a test of the version, so the version was current and the rest
+/// was rejected for its content.
 #[must_use]
 pub fn after_own_part(
     answer: OwnAnswer,

@@ -50,7 +50,7 @@ async fn define_one(
     cluster.patch(target, content, Urgency::Urgent).await.map(drop)
 }
 
-/// Versions without a route between them must be the only one that is served and stored.
+/// Warns about versions that cannot be converted into each other.
 pub(super) fn warn_of_gaps(charts: &[Chart]) {
     for chart in charts {
         for gap in chart.gaps() {
@@ -60,7 +60,7 @@ pub(super) fn warn_of_gaps(charts: &[Chart]) {
     }
 }
 
-/// Replaces a URL by a service, or the reverse.
+/// Sets either the URL or the service, and removes the other.
 fn patch(client_config: &Value, name: &str) -> Map<String, Value> {
     let mut conversion = endpoint::conversion(client_config, name);
     for way in ["url", "service"] {

@@ -189,7 +189,7 @@ fn concerns(handler: &Handler, review: &Review) -> bool {
     let Some(options) = options(handler) else { return false };
     let is_operation =
         options.operations.is_empty() || options.operations.contains(&review.operation);
-    // A deleted object cannot be mutated, unless the handler is only for deletions.
+    // Mutating a deleted object is pointless, so only handlers for just that operation are called.
     let is_useless = matches!(handler.kind, HandlerKind::Mutate(_))
         && review.operation == "DELETE"
         && options.operations != ["DELETE"];
