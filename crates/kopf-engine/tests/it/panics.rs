@@ -18,7 +18,7 @@ struct PanicsOnDrop;
 
 impl Drop for PanicsOnDrop {
     fn drop(&mut self) {
-        assert!(std::thread::panicking(), "a panics_on_drop goes off");
+        assert!(std::thread::panicking(), "a bomb goes off");
     }
 }
 
