@@ -82,7 +82,7 @@ async fn main() -> Result<()> {
     say(&json!({"ready": true}));
     let mut lines = commands();
     while let Some(line) = lines.recv().await {
-        let answer = match obey(&line, &local, &book).await {
+        let answer = match execute_command(&line, &local, &book).await {
             Ok(answer) => answer,
             Err(error) => json!({"error": format!("{error:#}")}),
         };
@@ -213,7 +213,7 @@ impl Front {
     }
 }
 
-async fn obey(line: &str, local: &LocalClient, book: &Arc<Book>) -> Result<Value> {
+async fn execute_command(line: &str, local: &LocalClient, book: &Arc<Book>) -> Result<Value> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let number = |index: usize| -> Result<usize> {
         Ok(words.get(index).context("a number is missing")?.parse()?)

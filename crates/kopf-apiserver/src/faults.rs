@@ -76,7 +76,7 @@ impl Fault {
     }
 
     /// Whether the rule applies this time; also counts the request.
-    fn strikes(&mut self, info: &RequestInfo, user: &str) -> bool {
+    fn applies_to(&mut self, info: &RequestInfo, user: &str) -> bool {
         if !self.matcher.matches(info, user) {
             return false;
         }
@@ -124,7 +124,7 @@ impl Faults {
         }
         rules
             .iter_mut()
-            .filter_map(|rule| rule.strikes(info, user).then(|| rule.trouble.clone()))
+            .filter_map(|rule| rule.applies_to(info, user).then(|| rule.trouble.clone()))
             .collect()
     }
 }

@@ -25,7 +25,7 @@ use crate::{StatusError, User};
 /// The compiled resources of each CRD, by uid and version of the CRD.
 pub(crate) type CustomResources = HashMap<String, (u64, Vec<Arc<ResourceInfo>>)>;
 
-/// The state that requests share. Controllers hold this, never a [`Server`].
+/// The state that requests share. Controllers hold this, never a [`Server`](crate::Server).
 pub(crate) struct Inner {
     pub(crate) store: Arc<Store>,
     pub(crate) registry: ArcSwap<Registry>,

@@ -23,7 +23,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 pub(crate) use pending::{Batch, Queue};
-pub(crate) use ring::{Cursor, Event, EventKind, Fallen, Ring, event_line, write_event};
+pub(crate) use ring::{Cursor, Event, EventKind, FellBehind, Ring, event_line, write_event};
 pub(crate) use snapshot::{ObjectKey, Snapshot};
 
 use crate::Stored;
@@ -115,7 +115,7 @@ pub(crate) struct Store {
     newest: tokio::sync::watch::Sender<u64>,
     limits: StoreLimits,
     // The version at which the rings of this store start; they do not have older events.
-    born_at: AtomicU64,
+    rings_start: AtomicU64,
     // The changes that wait for the disk; `None` for in-memory stores.
     queue: Option<Arc<Queue>>,
 }
@@ -127,7 +127,7 @@ struct Writer {
     known_since: u64,
     /// The snapshots of lists that are read in pages, oldest first.
     paged: VecDeque<(Instant, Snapshot)>,
-    young: YoungTrees,
+    recent_trees: RecentTrees,
 }
 
 impl Store {
@@ -141,13 +141,13 @@ impl Store {
 
     fn with_snapshot(limits: StoreLimits, snapshot: Snapshot) -> Self {
         Self {
-            born_at: AtomicU64::new(snapshot.resource_version()),
+            rings_start: AtomicU64::new(snapshot.resource_version()),
             newest: tokio::sync::watch::Sender::new(snapshot.resource_version()),
             writer: Mutex::new(Writer {
                 history: VecDeque::new(),
                 known_since: snapshot.resource_version(),
                 paged: VecDeque::new(),
-                young: YoungTrees::default(),
+                recent_trees: RecentTrees::default(),
             }),
             current: Mutex::new(snapshot),
             rings: RwLock::new(HashMap::new()),
@@ -247,7 +247,7 @@ impl Store {
     pub(crate) fn forget_events(&self) {
         let _writer = self.writer.lock();
         let version = self.resource_version();
-        self.born_at.store(version, Ordering::Release);
+        self.rings_start.store(version, Ordering::Release);
         for ring in self.rings.read().values() {
             ring.compact(version);
         }
@@ -275,7 +275,7 @@ impl Store {
         }
         let mut rings = self.rings.write();
         let ring = rings.entry(Arc::clone(table)).or_insert_with(|| {
-            Arc::new(Ring::new(self.limits, self.born_at.load(Ordering::Acquire)))
+            Arc::new(Ring::new(self.limits, self.rings_start.load(Ordering::Acquire)))
         });
         Arc::clone(ring)
     }
@@ -322,7 +322,7 @@ impl Store {
         drop(writer);
         // Readers that wake up find the lock free.
         ring.wake();
-        self.tell_newest(version);
+        self.notify_newest(version);
         drop(forgotten);
         Ok(Committed { stored, batch: None })
     }
@@ -334,7 +334,7 @@ impl Store {
         table: &Arc<str>,
         event: &Arc<Event>,
         stored: &Stored,
-    ) -> Forgotten {
+    ) -> Removed {
         if let Some(previous) = &event.previous {
             previous.loosen();
         }
@@ -353,7 +353,7 @@ impl Store {
     }
 
     /// Notifies controllers of a newer state.
-    fn tell_newest(&self, version: u64) {
+    fn notify_newest(&self, version: u64) {
         if self.newest.receiver_count() > 0 {
             self.newest
                 .send_if_modified(|told| std::mem::replace(told, version.max(*told)) < version);
@@ -396,7 +396,7 @@ fn kind_of(
 
 /// Data that a commit removes from the store; dropped after the lock is released.
 #[derive(Default)]
-struct Forgotten {
+struct Removed {
     _event: Option<(Arc<str>, Arc<Event>)>,
     _paged: Vec<(Instant, Snapshot)>,
     _trees: Vec<(usize, Arc<Value>)>,
@@ -410,7 +410,7 @@ impl Writer {
         event: &Arc<Event>,
         stored: &Stored,
         limits: &StoreLimits,
-    ) -> Forgotten {
+    ) -> Removed {
         self.history.push_back((Arc::clone(table), Arc::clone(event)));
         // This many changes give access to one state more.
         let is_full = self.history.len() >= limits.snapshots_max;
@@ -421,7 +421,7 @@ impl Writer {
         let is_old = |(since, _): &(Instant, Snapshot)| since.elapsed() >= PAGES_KEPT;
         let old_pages = self.paged.iter().take_while(|paged| is_old(paged)).count();
         let paged = self.paged.drain(..old_pages).collect();
-        Forgotten { _event: oldest, _paged: paged, _trees: self.young.add(stored) }
+        Removed { _event: oldest, _paged: paged, _trees: self.recent_trees.add(stored) }
     }
 }
 
@@ -430,25 +430,25 @@ const PAGES_KEPT: Duration = Duration::from_secs(300);
 /// Tables with at most this many objects keep their trees, since they are read with every request.
 const KEPT_TREES_MAX: usize = 256;
 /// How many recently written trees are kept, for controllers and watchers with selectors.
-const YOUNG_TREES_MAX: usize = 256;
+const RECENT_TREES_MAX: usize = 256;
 /// The maximum total size of the encodings of those trees.
-const YOUNG_BYTES_MAX: usize = 1 << 20;
+const RECENT_BYTES_MAX: usize = 1 << 20;
 
 /// The trees of the latest changes.
 #[derive(Default)]
-struct YoungTrees {
+struct RecentTrees {
     trees: VecDeque<(usize, Arc<Value>)>,
     bytes: usize,
 }
 
-impl YoungTrees {
+impl RecentTrees {
     /// Adds the tree of a change; returns those that are removed.
     fn add(&mut self, stored: &Stored) -> Vec<(usize, Arc<Value>)> {
         let size = stored.encoded().len();
         self.trees.push_back((size, Arc::clone(stored.shared_content())));
         self.bytes += size;
         let mut grown = Vec::new();
-        while self.trees.len() > YOUNG_TREES_MAX || self.bytes > YOUNG_BYTES_MAX {
+        while self.trees.len() > RECENT_TREES_MAX || self.bytes > RECENT_BYTES_MAX {
             let Some(oldest) = self.trees.pop_front() else { break };
             self.bytes -= oldest.0;
             grown.push(oldest);

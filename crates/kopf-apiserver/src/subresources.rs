@@ -245,14 +245,14 @@ async fn eviction(call: &mut Call, body: &Value) -> Result<Response<Body>, Statu
     }
     let options = DeleteRequest::parse(&query, &body["deleteOptions"])?;
     if !needs_no_budget(pod.content()) {
-        disrupt(call, pod.content()).await?;
+        deduct_from_budget(call, pod.content()).await?;
     }
     call.info.subresource.clear();
     rest::delete(call, &options).await?;
     Ok(success())
 }
 
-/// Whether the eviction of a pod cannot disrupt anything: it has ended, not started, or is
+/// Whether the eviction of a pod cannot deduct_from_budget anything: it has ended, not started, or is
 /// terminating.
 fn needs_no_budget(pod: &Value) -> bool {
     let phase = pod["status"]["phase"].as_str().unwrap_or_default();
@@ -260,7 +260,7 @@ fn needs_no_budget(pod: &Value) -> bool {
 }
 
 /// Deducts one eviction from the budget of a pod, if it has one.
-async fn disrupt(call: &Call, pod: &Value) -> Result<(), StatusError> {
+async fn deduct_from_budget(call: &Call, pod: &Value) -> Result<(), StatusError> {
     const BUDGETS: &str = "poddisruptionbudgets.policy";
     let snapshot = call.inner.store.snapshot();
     let labels = &pod["metadata"]["labels"];

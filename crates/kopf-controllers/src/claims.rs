@@ -61,7 +61,7 @@ impl Controller for Claims {
         let mut outcome = Outcome::nothing();
         let Some(object) = world.get(key) else { return outcome };
         if key.collection == VOLUMES {
-            tend_volume(key, &object, world, &mut outcome);
+            update_volume(key, &object, world, &mut outcome);
         } else if fields::is_deleting(&object) {
             release_claim(key, &object, world, &mut outcome);
         } else {
@@ -265,7 +265,7 @@ fn provision(key: &Key, claim: &Value, world: &dyn World, outcome: &mut Outcome)
 }
 
 /// Updates a volume according to its claim: bound, released, or deleted.
-fn tend_volume(key: &Key, volume: &Value, world: &dyn World, outcome: &mut Outcome) {
+fn update_volume(key: &Key, volume: &Value, world: &dyn World, outcome: &mut Outcome) {
     let claim = claim_of(volume, world);
     if fields::is_deleting(volume) {
         if claim.is_none() {

@@ -64,7 +64,7 @@ pub(crate) fn standing(notes: &Notes, chronicle: Option<&Chronicle>) -> ObjectSt
         .or_else(|| paused(notes))
         .or_else(|| chronicle.and_then(running))
         .or_else(|| retrying(notes))
-        .or_else(|| chronicle.and_then(troubled))
+        .or_else(|| chronicle.and_then(unhandled))
         .or_else(|| failed(notes, chronicle))
         .or_else(|| chronicle.and_then(failing_children))
         .or_else(|| waiting(notes, chronicle))
@@ -152,7 +152,7 @@ fn retrying(notes: &Notes) -> Option<ObjectState> {
 }
 
 /// The state of an object that could not be handled at all.
-fn troubled(chronicle: &Chronicle) -> Option<ObjectState> {
+fn unhandled(chronicle: &Chronicle) -> Option<ObjectState> {
     let error = chronicle.situation.error.as_ref()?;
     Some(ObjectState {
         next_at: chronicle.situation.wake_at,

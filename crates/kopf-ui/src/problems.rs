@@ -74,7 +74,7 @@ pub(crate) fn problems(
         let text = format!("{throttled} requests got the answer 429 in the last minute");
         found.push(plain(Severity::Warning, "API server is throttling", text));
     }
-    found.extend(tables.restless().filter_map(|(resource, row)| about(resource, row, now)));
+    found.extend(tables.unsettled().filter_map(|(resource, row)| about(resource, row, now)));
     found.sort_by(|one, other| {
         let rank = |it: &Problem| (it.severity, it.object.is_some());
         rank(one).cmp(&rank(other)).then_with(|| one.since.cmp(&other.since))

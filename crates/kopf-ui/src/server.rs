@@ -114,7 +114,7 @@ async fn accept(listener: TcpListener, answering: Arc<Answering>) {
             Ok((stream, _)) => {
                 let answering = Arc::clone(&answering);
                 tasks.spawn(async move {
-                    speak(stream, answering).await;
+                    serve_connection(stream, answering).await;
                     drop(seat);
                 });
             }
@@ -124,7 +124,7 @@ async fn accept(listener: TcpListener, answering: Arc<Answering>) {
     }
 }
 
-async fn speak(stream: TcpStream, answering: Arc<Answering>) {
+async fn serve_connection(stream: TcpStream, answering: Arc<Answering>) {
     let service = service_fn(move |request| {
         let answering = Arc::clone(&answering);
         async move {

@@ -233,10 +233,10 @@ impl Tables {
     }
 
     /// All rows that are not settled.
-    pub(crate) fn restless(&self) -> impl Iterator<Item = (&str, Row)> {
+    pub(crate) fn unsettled(&self) -> impl Iterator<Item = (&str, Row)> {
         self.tables.iter().flat_map(|(resource, table)| {
-            let restless = table.rows.iter().filter(|(_, it)| it.standing.phase < Phase::Paused);
-            restless.map(|(key, kept)| (resource.as_str(), row(key, kept)))
+            let unsettled = table.rows.iter().filter(|(_, it)| it.standing.phase < Phase::Paused);
+            unsettled.map(|(key, kept)| (resource.as_str(), row(key, kept)))
         })
     }
 }

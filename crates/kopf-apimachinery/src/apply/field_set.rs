@@ -157,18 +157,18 @@ impl FieldSet {
     }
 
     /// Whether any path of this set is also in the text of a `fieldsV1`.
-    pub(crate) fn meets(&self, text: &[u8]) -> bool {
-        self.may_meet(text) && self.does_meet(text)
+    pub(crate) fn intersects(&self, text: &[u8]) -> bool {
+        self.may_intersect(text) && self.does_meet(text)
     }
 
     /// Whether the steps of any path occur anywhere in the text. A search is faster than parsing.
-    fn may_meet(&self, text: &[u8]) -> bool {
+    fn may_intersect(&self, text: &[u8]) -> bool {
         let mut spelled = Vec::new();
         self.nodes.iter().any(|(element, node)| {
             spelled.clear();
             element.write(&mut spelled);
             memchr::memmem::find(text, &spelled).is_some()
-                && (node.is_member || node.below.may_meet(text))
+                && (node.is_member || node.below.may_intersect(text))
         })
     }
 

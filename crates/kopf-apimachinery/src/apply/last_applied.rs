@@ -25,7 +25,7 @@ const ANNOTATIONS_BYTES_MAX: usize = 256 << 10;
 /// The fields of `live` that this applier may take from others without force.
 pub(super) fn claimed(manager: &Manager<'_>, of: TypeRef<'_>, live: &Value) -> FieldSet {
     let note = |live: &Value| {
-        let last: Value = serde_json::from_str(live.get("metadata").and_then(noted)?).ok()?;
+        let last: Value = serde_json::from_str(live.get("metadata").and_then(annotation)?).ok()?;
         let is_of_same_kind =
             last["apiVersion"] == *manager.api_version && last["kind"] == *manager.kind;
         (is_of_same_kind && typed::check(&last, of, false).is_empty()).then_some(last)
@@ -45,25 +45,25 @@ pub(super) fn claimed(manager: &Manager<'_>, of: TypeRef<'_>, live: &Value) -> F
 /// Updates the annotation of `object` to what was applied, if it has one.
 pub(super) fn renew(manager: &Manager<'_>, applied: &Value, object: &mut Value) {
     let Some(metadata) = object.get_mut("metadata") else { return };
-    if manager.name != KUBECTL || noted(metadata).is_none() {
+    if manager.name != KUBECTL || annotation(metadata).is_none() {
         return;
     }
     let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) else {
         return;
     };
-    annotations.insert(ANNOTATION.to_owned(), spell(applied).into());
+    annotations.insert(ANNOTATION.to_owned(), annotation_value(applied).into());
     if size(annotations) > ANNOTATIONS_BYTES_MAX {
         annotations.shift_remove(ANNOTATION);
     }
 }
 
 /// The annotation in the metadata of an object.
-fn noted(metadata: &Value) -> Option<&str> {
+fn annotation(metadata: &Value) -> Option<&str> {
     metadata.get("annotations")?.get(ANNOTATION)?.as_str().filter(|text| !text.is_empty())
 }
 
 /// The annotation's value for a configuration: sorted, escaped as Go does, on a line of its own.
-fn spell(applied: &Value) -> String {
+fn annotation_value(applied: &Value) -> String {
     let mut config = applied.clone();
     let annotations = config.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
     if let Some(annotations) = annotations {

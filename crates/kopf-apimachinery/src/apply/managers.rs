@@ -112,16 +112,16 @@ impl Fields<'_> {
     /// Removes all these fields.
     pub(crate) fn subtract(&mut self, lost: &FieldSet) {
         match self {
-            Self::Text(text) if !lost.meets(text) => {}
+            Self::Text(text) if !lost.intersects(text) => {}
             _ => self.set_mut().subtract(lost),
         }
     }
 
     /// Whether these are encoded fields that stay the same when their owner changes some fields and
     /// removes others.
-    pub(crate) fn outlive(&self, changed: &FieldSet, removed: &FieldSet) -> bool {
+    pub(crate) fn is_unaffected_by(&self, changed: &FieldSet, removed: &FieldSet) -> bool {
         let Self::Text(text) = self else { return false };
-        changed.is_within(text) && !removed.meets(text)
+        changed.is_within(text) && !removed.intersects(text)
     }
 
     fn is_empty(&self) -> bool {

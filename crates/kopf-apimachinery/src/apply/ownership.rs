@@ -115,7 +115,7 @@ pub(crate) fn update(
     // A manager that writes the same fields again keeps its entry.
     let is_own = |own: &Ownership<'_>| {
         own.time.is_some()
-            && own.fields.outlive(&changed, &removed)
+            && own.fields.is_unaffected_by(&changed, &removed)
             && changed.intersection(ownerless()).is_empty()
     };
     let is_kept = managers.entries.get(id).is_some_and(is_own);

@@ -153,7 +153,7 @@ async fn ask(
     }
     let version = webhook.review_version();
     let review = review::wrap(review_request, version);
-    match converse(inner, webhook, &review, &uid, is_mutating).await {
+    match call_and_read(inner, webhook, &review, &uid, is_mutating).await {
         Ok(answer) => Ok(Exchange::Answered(answer)),
         Err(problem) => {
             let name = webhook.name();
@@ -168,7 +168,7 @@ async fn ask(
     }
 }
 
-async fn converse(
+async fn call_and_read(
     inner: &Inner,
     webhook: &Webhook,
     review: &Value,

@@ -56,8 +56,8 @@ pub(super) fn identify(
         [("secret", "secrets", namespace), ("pod", "pods", namespace), ("node", "nodes", "")]
     {
         // The node of a pod is only informational; it need not exist.
-        let is_told = kind == "node" && !private["pod"].is_null();
-        if !private[kind].is_null() && !is_told {
+        let is_informational = kind == "node" && !private["pod"].is_null();
+        if !private[kind].is_null() && !is_informational {
             check_object(kind, &private[kind], table, namespace, present)?;
         }
     }

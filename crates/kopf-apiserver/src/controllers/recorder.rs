@@ -16,7 +16,7 @@ use crate::local::{LocalClient, Patch, Target};
 
 /// The number of cached events; beyond that the cache is cleared, and repetitions become new
 /// events.
-const MEMORY_MAX: usize = 4096;
+const CACHED_MAX: usize = 4096;
 
 /// Identifies repetitions: uid, object, reason, message and source.
 type Identity = (String, Regarding, &'static str, String, &'static str);
@@ -59,7 +59,7 @@ impl Recorder {
         let api_version = resource.api_version();
         let event = event(&name, (&api_version, &resource.kind), subject, announcement, now);
         if client.create("events", namespace, event).await.is_ok() {
-            if self.recent.len() >= MEMORY_MAX {
+            if self.recent.len() >= CACHED_MAX {
                 self.recent.clear();
             }
             self.recent.insert(identity, (name, 1));

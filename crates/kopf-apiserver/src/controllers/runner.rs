@@ -24,16 +24,16 @@ use kopf_controllers::world::{
 };
 
 /// Immediate retries after conflicts, before a key is delayed as after other failures.
-const RACES_MAX: u32 = 20;
+const CONFLICTS_MAX: u32 = 20;
 /// The delay after the first failure; doubles with each further one.
 const RETRY_DELAY: Duration = Duration::from_millis(5);
 /// The maximum delay after a failure.
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(1000);
 
 /// The number of consecutive irrelevant changes after which a group polls less often.
-const BORING_MAX: u32 = 16;
+const IRRELEVANT_MAX: u32 = 16;
 /// How long changes are batched after that.
-const GATHERING: Duration = Duration::from_millis(1);
+const BATCH_DELAY: Duration = Duration::from_millis(1);
 
 /// The progress of a group.
 #[derive(Clone, Copy, Debug, Default)]
@@ -125,22 +125,22 @@ impl Group {
     /// Runs until the task is aborted.
     pub(crate) async fn run(mut self) {
         let mut newest = self.client.newest_version();
-        let mut boring = 0;
+        let mut irrelevant = 0;
         loop {
-            if boring > BORING_MAX {
+            if irrelevant > IRRELEVANT_MAX {
                 // Many irrelevant changes in a row are handled in batches.
-                tokio::time::sleep(GATHERING).await;
+                tokio::time::sleep(BATCH_DELAY).await;
             }
             newest.mark_unchanged();
             self.take_due();
-            self.absorb();
-            let pokes = self.heed_poke();
-            boring = if self.queue.is_empty() { boring + 1 } else { 0 };
+            self.dispatch_changes();
+            let pokes = self.take_pokes();
+            irrelevant = if self.queue.is_empty() { irrelevant + 1 } else { 0 };
             while let Some(task) = self.queue.pop_front() {
                 self.queued.remove(&task);
                 self.work(task).await;
                 self.take_due();
-                self.absorb();
+                self.dispatch_changes();
             }
             let wake_at = self.timers.keys().next().copied();
             let version = self.seen.resource_version();
@@ -189,7 +189,7 @@ impl Group {
         }
     }
 
-    fn heed_poke(&mut self) -> u64 {
+    fn take_pokes(&mut self) -> u64 {
         if self.pokes.has_changed().unwrap_or(false) {
             let world = SnapshotWorld::new(&self.seen, &self.client);
             let mut found = Vec::new();
@@ -211,7 +211,7 @@ impl Group {
     }
 
     /// Passes the changes since the last snapshot to the controllers.
-    fn absorb(&mut self) {
+    fn dispatch_changes(&mut self) {
         let newest = self.client.snapshot();
         if newest.resource_version() == self.seen.resource_version() {
             return;
@@ -260,7 +260,7 @@ impl Group {
             tracing::error!(controller = name, key = ?task.1, "controller gave up on an object");
             return;
         };
-        let seen = self.recorder.as_ref().and_then(|_| Witness::of(&task.1, &outcome, &world));
+        let seen = self.recorder.as_ref().and_then(|_| StateBefore::of(&task.1, &outcome, &world));
         let (names, result) = execute(&member.client, &outcome).await;
         if let Some(seen) = seen {
             self.announce(&task, &seen, &outcome, &names, now).await;
@@ -284,7 +284,7 @@ impl Group {
     async fn announce(
         &mut self,
         task: &Task,
-        seen: &Witness,
+        seen: &StateBefore,
         outcome: &Outcome,
         names: &[String],
         now: Timestamp,
@@ -305,7 +305,7 @@ impl Group {
     fn retry(&mut self, task: &Task, error: &StatusError, now: Timestamp) {
         let failures = self.failures.entry(task.clone()).or_default();
         *failures += 1;
-        if error.is_conflict() && *failures <= RACES_MAX {
+        if error.is_conflict() && *failures <= CONFLICTS_MAX {
             self.enqueue(task.clone());
             return;
         }
@@ -317,13 +317,13 @@ impl Group {
 }
 
 /// The state that a controller saw before it wrote.
-struct Witness {
+struct StateBefore {
     subject: Seen,
     /// The objects that each action changes.
     before: Vec<Option<Seen>>,
 }
 
-impl Witness {
+impl StateBefore {
     /// `None` if the subject is gone or there is nothing to write.
     fn of(subject: &Key, outcome: &Outcome, world: &dyn World) -> Option<Self> {
         if outcome.actions.is_empty() {

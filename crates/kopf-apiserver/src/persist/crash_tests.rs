@@ -142,17 +142,17 @@ fn note(history: &Shared, number: usize, event: &Value) {
     let name = object["metadata"]["name"].as_str().unwrap().to_owned();
     let content = (event["type"] != "DELETED").then(|| value_of(object));
     let mut history = history.lock();
-    history.tell(version, &name, content.clone());
+    history.record(version, &name, content.clone());
     history.watches[number].events.push((version, name, content));
 }
 
 /// The faults of the disk and the machine.
 #[derive(Clone, Copy)]
-struct Weather {
+struct Faults {
     crashes: bool,
     troubles: bool,
     /// Publish before the batch is durable, which is a bug that the test must find.
-    hasty: bool,
+    publishes_early: bool,
 }
 
 /// Runs a server until it crashes or has written enough; returns whether it crashed.
@@ -161,7 +161,7 @@ async fn live(
     journal: &mut Journal,
     disk: &SimulatedDisk,
     history: &Shared,
-    weather: Weather,
+    faults: Faults,
     random: &mut Rng,
 ) -> bool {
     let mut tasks = JoinSet::new();
@@ -177,13 +177,13 @@ async fn live(
     for number in 0..history.lock().watches.len() {
         tasks.spawn(watch(server.clone(), Arc::clone(history), number, random.fork()));
     }
-    if weather.crashes {
+    if faults.crashes {
         disk.crash_after(random.u32(1..300));
     }
     let mut batches = 0;
     while batches < BATCHES {
         pause(random).await;
-        if weather.troubles && random.u8(0..6) == 0 {
+        if faults.troubles && random.u8(0..6) == 0 {
             let all = [Trouble::Full, Trouble::ReadOnly, Trouble::Torn, Trouble::FailingSync];
             disk.set_trouble(random.bool().then(|| all[random.usize(0..all.len())]));
         }
@@ -191,7 +191,7 @@ async fn live(
             Work::Write(sealed) => {
                 batches += 1;
                 pause(random).await;
-                if weather.hasty {
+                if faults.publishes_early {
                     journal.finish(&sealed, Ok(()));
                     pause(random).await;
                 }
@@ -200,10 +200,10 @@ async fn live(
                     return true;
                 }
                 pause(random).await;
-                if weather.crashes && random.u8(0..40) == 0 {
+                if faults.crashes && random.u8(0..40) == 0 {
                     return true;
                 }
-                if !weather.hasty {
+                if !faults.publishes_early {
                     journal.finish(&sealed, outcome);
                 }
             }
@@ -234,7 +234,7 @@ async fn settle(server: &Server, journal: &mut Journal, history: &Shared) {
     let history = history.lock();
     assert!(version >= history.newest);
     let mut replayed = BTreeMap::new();
-    for (version, (key, content)) in &history.told {
+    for (version, (key, content)) in &history.observed {
         match content {
             Some(value) => replayed.insert(key.clone(), (*version, value.clone())),
             None => replayed.remove(key),
@@ -242,10 +242,10 @@ async fn settle(server: &Server, journal: &mut Journal, history: &Shared) {
     }
     assert_eq!(replayed, present, "the watches have told all that there is");
     let last = history.watches.last().and_then(|watched| watched.events.last());
-    assert_eq!(last.map(|(version, ..)| *version), history.told.keys().last().copied());
+    assert_eq!(last.map(|(version, ..)| *version), history.observed.keys().last().copied());
 }
 
-async fn run(seed: u64, weather: Weather) -> History {
+async fn run(seed: u64, faults: Faults) -> History {
     let mut random = Rng::with_seed(seed);
     let history = Shared::default();
     let mut disk = SimulatedDisk::new(Vec::new(), seed);
@@ -257,12 +257,12 @@ async fn run(seed: u64, weather: Weather) -> History {
             let mut history = history.lock();
             history.check_restart(version, &state);
             for (key, (version, value)) in &state {
-                history.tell(*version, key, Some(value.clone()));
+                history.record(*version, key, Some(value.clone()));
             }
             // Watches continue where they were, and a new one starts here.
             history.watches.push(Watched { start: version, events: Vec::new() });
         }
-        let crashed = live(&server, &mut journal, &disk, &history, weather, &mut random).await;
+        let crashed = live(&server, &mut journal, &disk, &history, faults, &mut random).await;
         disk.set_trouble(None);
         if !crashed {
             settle(&server, &mut journal, &history).await;
@@ -279,38 +279,38 @@ async fn run(seed: u64, weather: Weather) -> History {
     history
 }
 
-fn run_all(weather: Weather, check: impl Fn(&History)) {
+fn run_all(faults: Faults, check: impl Fn(&History)) {
     for seed in seeds() {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_time().start_paused(true).build().unwrap();
         println!("seed {seed}");
-        let history = runtime.block_on(run(seed, weather));
+        let history = runtime.block_on(run(seed, faults));
         check(&history);
     }
 }
 
 #[test]
 fn what_clients_were_told_survives_crashes_at_any_moment() {
-    run_all(Weather { crashes: true, troubles: false, hasty: false }, |history| {
-        assert!(history.told.len() > 20, "clients and watchers were told something");
+    run_all(Faults { crashes: true, troubles: false, publishes_early: false }, |history| {
+        assert!(history.observed.len() > 20, "clients and watchers were told something");
     });
 }
 
 #[test]
 fn the_checks_notice_a_store_that_publishes_too_early() {
-    let weather = Weather { crashes: true, troubles: false, hasty: true };
-    let caught = std::panic::catch_unwind(|| run_all(weather, |_| {}));
+    let faults = Faults { crashes: true, troubles: false, publishes_early: true };
+    let caught = std::panic::catch_unwind(|| run_all(faults, |_| {}));
     assert!(caught.is_err(), "a store that publishes what it may lose is not noticed");
 }
 
 #[test]
 fn what_clients_were_told_survives_crashes_of_failing_disks() {
-    run_all(Weather { crashes: true, troubles: true, hasty: false }, |_| {});
+    run_all(Faults { crashes: true, troubles: true, publishes_early: false }, |_| {});
 }
 
 #[test]
 fn writes_that_a_disk_refuses_are_never_seen() {
-    run_all(Weather { crashes: false, troubles: true, hasty: false }, |history| {
+    run_all(Faults { crashes: false, troubles: true, publishes_early: false }, |history| {
         let refused: Vec<&Content> = history
             .requests
             .iter()
@@ -319,7 +319,7 @@ fn writes_that_a_disk_refuses_are_never_seen() {
             .filter(|content| content.is_some())
             .collect();
         assert!(!refused.is_empty(), "the disk has refused something");
-        for (version, (key, content)) in &history.told {
+        for (version, (key, content)) in &history.observed {
             assert!(!refused.contains(&content), "{key} at {version} was refused");
         }
     });

@@ -51,7 +51,7 @@ pub(super) struct History {
     pub(super) requests: Vec<Request>,
     pub(super) watches: Vec<Watched>,
     /// Every version that a client has observed, with its object.
-    pub(super) told: BTreeMap<u64, (String, Content)>,
+    pub(super) observed: BTreeMap<u64, (String, Content)>,
     /// The newest version that a client has observed.
     pub(super) newest: u64,
 }
@@ -76,8 +76,8 @@ impl History {
         let now = self.tick();
         let key = self.requests[number].key.clone();
         match &outcome {
-            Outcome::Written(version, content) => self.tell(*version, &key, content.clone()),
-            Outcome::Found(version, value) => self.tell(*version, &key, Some(value.clone())),
+            Outcome::Written(version, content) => self.record(*version, &key, content.clone()),
+            Outcome::Found(version, value) => self.record(*version, &key, Some(value.clone())),
             _ => {}
         }
         let request = &mut self.requests[number];
@@ -85,10 +85,10 @@ impl History {
     }
 
     /// Records that a client has observed this state of an object at this version.
-    pub(super) fn tell(&mut self, version: u64, key: &str, content: Content) {
+    pub(super) fn record(&mut self, version: u64, key: &str, content: Content) {
         self.newest = self.newest.max(version);
         let state = (key.to_owned(), content);
-        let known = self.told.entry(version).or_insert_with(|| state.clone());
+        let known = self.observed.entry(version).or_insert_with(|| state.clone());
         assert_eq!(*known, state, "version {version} is used twice");
     }
 
@@ -96,20 +96,20 @@ impl History {
     pub(super) fn check_restart(&self, version: u64, state: &BTreeMap<String, (u64, String)>) {
         assert!(version >= self.newest, "{version} is older than {}, which was told", self.newest);
         for (key, (version, value)) in state {
-            if let Some(told) = self.told.get(version) {
-                assert_eq!(*told, (key.clone(), Some(value.clone())), "{version} was told");
+            if let Some(observed) = self.observed.get(version) {
+                assert_eq!(*observed, (key.clone(), Some(value.clone())), "{version} was told");
             }
         }
         let mut last = BTreeMap::new();
-        for (version, (key, content)) in &self.told {
+        for (version, (key, content)) in &self.observed {
             last.insert(key, (version, content));
         }
-        for (key, (told, content)) in last {
+        for (key, (observed, content)) in last {
             let found = state.get(key);
-            let is_newer = found.is_some_and(|(version, _)| version > told);
+            let is_newer = found.is_some_and(|(version, _)| version > observed);
             let is_same = found.map(|(_, value)| value) == content.as_ref();
             let was_deleted = found.is_none() && self.may_have_written(key, &None, u64::MAX);
-            assert!(is_newer || is_same || was_deleted, "{key} at {told} is lost: {found:?}");
+            assert!(is_newer || is_same || was_deleted, "{key} at {observed} is lost: {found:?}");
         }
     }
 
@@ -149,8 +149,8 @@ impl History {
         }
         let seen: Vec<u64> = watched.events.iter().map(|(version, ..)| *version).collect();
         let span = (Bound::Excluded(watched.start), Bound::Included(last));
-        let told: Vec<u64> = self.told.range(span).map(|(version, _)| *version).collect();
-        assert_eq!(seen, told, "a watch from {} has gaps or phantoms", watched.start);
+        let observed: Vec<u64> = self.observed.range(span).map(|(version, _)| *version).collect();
+        assert_eq!(seen, observed, "a watch from {} has gaps or phantoms", watched.start);
     }
 
     /// Checks that the order of versions agrees with real time.
@@ -190,11 +190,11 @@ impl History {
                 })
                 .max_by_key(|(version, _)| *version)
                 .unwrap_or((0, None));
-            let is_told = |(version, (other, content)): (&u64, &(String, Content))| {
+            let is_observed = |(version, (other, content)): (&u64, &(String, Content))| {
                 *version > before.0 && other == key && fits(content)
             };
             let may = fits(&before.1)
-                || self.told.iter().any(is_told)
+                || self.observed.iter().any(is_observed)
                 || self.may_have_written(key, &wanted, request.answered);
             assert!(may, "{request:?} contradicts {before:?}");
         }

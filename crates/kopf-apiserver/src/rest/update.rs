@@ -235,7 +235,9 @@ async fn attempt(
     }
     // A new timestamp alone is not a change. Objects stored in an old version are written anyway.
     if equal(&object, old) && managed.is_same_but_times(before.managed) {
-        if !goes_away(call, &object) && convert::is_current(&call.inner, &call.resource, stored) {
+        if !is_deletion_complete(call, &object)
+            && convert::is_current(&call.inner, &call.resource, stored)
+        {
             return Ok(Some(Arc::clone(stored)));
         }
         managed.clone_from(before.managed);
@@ -246,7 +248,7 @@ async fn attempt(
         return Ok(Some(Arc::new(Stored::of_parts(final_form, &managed, version))));
     }
     // Clients see the state without finalizers, still at its old version.
-    let (value, last_state) = match goes_away(call, &final_form) {
+    let (value, last_state) = match is_deletion_complete(call, &final_form) {
         true => (None, Some(final_form)),
         false => (Some(final_form), None),
     };
@@ -263,7 +265,7 @@ async fn attempt(
 }
 
 /// Whether the object is being deleted and has no finalizers left.
-fn goes_away(call: &Call, object: &Value) -> bool {
+fn is_deletion_complete(call: &Call, object: &Value) -> bool {
     let held_by_spec = Kind::of(&call.resource).has_spec_finalizers
         && object["spec"]["finalizers"].as_array().is_some_and(|items| !items.is_empty());
     meta::is_deleting(object)

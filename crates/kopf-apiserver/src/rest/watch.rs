@@ -16,7 +16,7 @@ use crate::kinds::Kind;
 use crate::query::Query;
 use crate::selector::{Selector, ShardSelector};
 use crate::state::Inner;
-use crate::store::{Cursor, Event, EventKind, Fallen, write_event};
+use crate::store::{Cursor, Event, EventKind, FellBehind, write_event};
 use crate::stored::{Draft, Packed};
 use crate::{FieldError, StatusError, Stored, convert};
 
@@ -145,7 +145,7 @@ struct Watcher {
     waiting: VecDeque<Arc<Event>>,
     // Whether initial objects and waiting events still have to be converted to the requested
     // version.
-    is_raw: bool,
+    needs_conversion: bool,
     // The revision of the registry in which the resource was looked up.
     revision: u64,
     bookmarks: bool,
@@ -173,7 +173,7 @@ impl Watcher {
             initial: VecDeque::new(),
             initial_end: None,
             waiting: VecDeque::new(),
-            is_raw: false,
+            needs_conversion: false,
             // The resource may be older than the registry: look it up again with the first events.
             revision: 0,
             bookmarks: request.bookmarks,
@@ -210,14 +210,14 @@ impl Watcher {
                 .filter(|(_, stored)| is_rewritten || watcher.selector.matches_stored(stored))
                 .map(|(_, stored)| Arc::clone(stored.packed()))
                 .collect();
-            watcher.is_raw = is_rewritten || watcher.has_others();
+            watcher.needs_conversion = is_rewritten || watcher.has_others();
             if request.send_initial_events == Some(true) && request.bookmarks {
                 watcher.initial_end = Some(newest);
             }
         }
         match watcher.inner.store.ring(&table).cursor(version) {
             Ok(cursor) => watcher.cursor = Some(cursor),
-            Err(Fallen { oldest }) => watcher.expire(version, oldest),
+            Err(FellBehind { oldest }) => watcher.expire(version, oldest),
         }
         watcher
     }
@@ -247,7 +247,7 @@ impl Watcher {
             if self.ended {
                 return None;
             }
-            match self.is_raw {
+            match self.needs_conversion {
                 true => self.convert().await,
                 false => self.wait().await,
             }
@@ -256,13 +256,13 @@ impl Watcher {
 
     /// Adds everything that is due to one frame, until it is full or something has to be converted.
     fn fill(&mut self) {
-        while !self.is_raw && self.frame.len() < FRAME_BYTES_MAX {
+        while !self.needs_conversion && self.frame.len() < FRAME_BYTES_MAX {
             if let Some(packed) = self.initial.pop_front() {
                 self.write("ADDED", &packed);
             } else if let Some(version) = self.initial_end.take() {
                 self.frame.extend_from_slice(&self.encoder.bookmark_line(version, true));
             } else if let Some(event) = self.waiting.pop_front() {
-                self.tell(&event);
+                self.add_event_line(&event);
             } else if !self.pull() {
                 break;
             }
@@ -280,10 +280,10 @@ impl Watcher {
             Ok(_) => {
                 // Only now: events written under a newer definition come after it.
                 self.renew_resource();
-                self.is_raw = self.has_others();
+                self.needs_conversion = self.has_others();
                 true
             }
-            Err(Fallen { oldest }) => {
+            Err(FellBehind { oldest }) => {
                 let seen = self.inner.store.settled_version().min(oldest.saturating_sub(1));
                 self.expire(seen, oldest);
                 true
@@ -322,7 +322,7 @@ impl Watcher {
     /// While a webhook fails, no event is sent, and it is called again after a pause. The real
     /// server has a cache between the webhook and the watch, which has the same effect.
     async fn convert(&mut self) {
-        self.is_raw = false;
+        self.needs_conversion = false;
         let initial = std::mem::take(&mut self.initial);
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.retain(|event| self.is_concerned(event));
@@ -338,7 +338,7 @@ impl Watcher {
             Ok(served) => served.into_iter().map(|stored| Arc::clone(stored.packed())),
             Err(error) => {
                 tracing::debug!(%error, "a watch waits for a conversion webhook");
-                (self.initial, self.waiting, self.is_raw) = (initial, waiting, true);
+                (self.initial, self.waiting, self.needs_conversion) = (initial, waiting, true);
                 return self.pause().await;
             }
         };
@@ -375,7 +375,7 @@ impl Watcher {
     }
 
     /// Adds the line for an event, filtered by namespace and selector.
-    fn tell(&mut self, event: &Event) {
+    fn add_event_line(&mut self, event: &Event) {
         if !self.is_concerned(event) {
             return;
         }
@@ -449,16 +449,16 @@ impl Watcher {
     async fn bookmark_from(&mut self, settled: u64) {
         let mut version = settled;
         while self.pull() {
-            if self.is_raw {
+            if self.needs_conversion {
                 self.convert().await;
             }
             // Events that cannot be converted now are sent later, and no bookmark may precede them.
-            if self.is_raw {
+            if self.needs_conversion {
                 return;
             }
             while let Some(event) = self.waiting.pop_front() {
                 version = version.max(event.resource_version());
-                self.tell(&event);
+                self.add_event_line(&event);
             }
         }
         // Nothing follows the error of a watcher that fell behind.

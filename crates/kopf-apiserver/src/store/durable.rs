@@ -109,7 +109,7 @@ impl Store {
             queue.forget(sealed);
         }
         if let Some(last) = sealed.changes.last() {
-            self.tell_newest(last.event.resource_version());
+            self.notify_newest(last.event.resource_version());
         }
         sealed.succeed();
     }

@@ -79,7 +79,7 @@ pub(crate) fn write_event(into: &mut Vec<u8>, kind: &str, object: &[u8]) {
 
 /// The requested events are no longer available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fallen {
+pub(crate) struct FellBehind {
     /// The oldest version from which a watch can start.
     pub(crate) oldest: u64,
 }
@@ -137,10 +137,10 @@ impl Ring {
     }
 
     /// A cursor that returns everything after `version`.
-    pub(crate) fn cursor(self: &Arc<Self>, version: u64) -> Result<Cursor, Fallen> {
+    pub(crate) fn cursor(self: &Arc<Self>, version: u64) -> Result<Cursor, FellBehind> {
         let state = self.state.lock();
         if version < state.floor {
-            return Err(Fallen { oldest: state.floor });
+            return Err(FellBehind { oldest: state.floor });
         }
         let skipped = state.events.partition_point(|event| event.resource_version() <= version);
         let next = state.first + skipped as u64;
@@ -173,10 +173,10 @@ impl Cursor {
         &mut self,
         max: usize,
         into: &mut impl Extend<Arc<Event>>,
-    ) -> Result<usize, Fallen> {
+    ) -> Result<usize, FellBehind> {
         let state = self.ring.state.lock();
         let Some(offset) = self.next.checked_sub(state.first) else {
-            return Err(Fallen { oldest: state.floor });
+            return Err(FellBehind { oldest: state.floor });
         };
         let offset = offset as usize;
         let end = state.events.len().min(offset.saturating_add(max));

@@ -53,9 +53,9 @@ const BY_SCRIPTS: Recording = Recording {
 const WAITS_MAX: usize = 50;
 
 /// Real time, but short sleeps: recorded watches last for seconds.
-struct Hasty;
+struct ShortSleeps;
 
-impl Clock for Hasty {
+impl Clock for ShortSleeps {
     fn now(&self) -> jiff::Timestamp {
         jiff::Timestamp::now()
     }
@@ -304,7 +304,7 @@ async fn replay(
 
 async fn measure(recording: &Recording) -> Parity {
     let server = Server::builder()
-        .clock(Hasty)
+        .clock(ShortSleeps)
         .rbac(true)
         .nodes(recording.nodes)
         .token("admintoken", admin())

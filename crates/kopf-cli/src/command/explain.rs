@@ -70,7 +70,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => None,
     };
     if arguments.output != Output::Table {
-        return tell_machines(arguments.output, found, answer, &resource, (namespace, name));
+        return print_document(arguments.output, found, answer, &resource, (namespace, name));
     }
     let now = jiff::Timestamp::now();
     let is_answered = matches!(answer, Some(Ok(_)));
@@ -107,7 +107,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// The object and the operator's memory as one document.
-fn tell_machines(
+fn print_document(
     output: Output,
     found: Result<Object, RequestError>,
     answer: Option<Result<Answer, OperatorError>>,

@@ -36,7 +36,7 @@ pub fn files(
     settings: &Settings,
     options: &Options,
 ) -> Result<Vec<ChartFile>, serde_norway::Error> {
-    let worded = worded(options);
+    let with_placeholders = with_placeholders(options);
     let has_webhooks = handlers.iter().any(|it| it.kind.family().is_asked());
     let chart = Chart { name: &options.name };
     let mut files = vec![
@@ -46,21 +46,37 @@ pub fn files(
         file(".helmignore", "*.new\n.git/\n".to_owned()),
         file("templates/_helpers.tpl", texts::helpers(&options.name)),
         file("templates/NOTES.txt", texts::notes(&options.name)),
-        file("templates/rbac.yaml", chart.rights(handlers, settings, &worded)?),
-        file("templates/deployment.yaml", chart.deployment(&worded, has_webhooks)?),
+        file("templates/rbac.yaml", chart.rights(handlers, settings, &with_placeholders)?),
+        file("templates/deployment.yaml", chart.deployment(&with_placeholders, has_webhooks)?),
         file("templates/tests/describe.yaml", chart.filled(texts::TEST)),
     ];
-    let definitions = pointed_definitions(handlers, &worded);
+    let definitions = pointed_definitions(handlers, &with_placeholders);
     if !definitions.is_empty() {
         files.push(file("templates/crds.yaml", chart.definitions(&definitions)?));
     }
     let optional = [
-        ("metrics", "metrics.enabled", extras::metrics_service(&worded)),
-        ("servicemonitor", "metrics.serviceMonitor.enabled", extras::service_monitor(&worded)),
-        ("networkpolicy", "networkPolicy.enabled", extras::network_policy(&worded, has_webhooks)),
-        ("poddisruptionbudget", "podDisruptionBudget.enabled", extras::disruption_budget(&worded)),
-        ("alerts", "metrics.alerts.enabled", monitoring::rules(handlers, &worded)),
-        ("dashboard", "metrics.dashboard.enabled", extras::dashboard_map(handlers, &worded)),
+        ("metrics", "metrics.enabled", extras::metrics_service(&with_placeholders)),
+        (
+            "servicemonitor",
+            "metrics.serviceMonitor.enabled",
+            extras::service_monitor(&with_placeholders),
+        ),
+        (
+            "networkpolicy",
+            "networkPolicy.enabled",
+            extras::network_policy(&with_placeholders, has_webhooks),
+        ),
+        (
+            "poddisruptionbudget",
+            "podDisruptionBudget.enabled",
+            extras::disruption_budget(&with_placeholders),
+        ),
+        ("alerts", "metrics.alerts.enabled", monitoring::rules(handlers, &with_placeholders)),
+        (
+            "dashboard",
+            "metrics.dashboard.enabled",
+            extras::dashboard_map(handlers, &with_placeholders),
+        ),
     ];
     for (name, value, document) in optional {
         let text = chart.yaml(&[document])?;
@@ -71,7 +87,7 @@ pub fn files(
 }
 
 /// The same operator with placeholders.
-fn worded(options: &Options) -> Options {
+fn with_placeholders(options: &Options) -> Options {
     Options {
         name: NAME.to_owned(),
         namespace: NAMESPACE.to_owned(),

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 /// The list of generated files: a digest and a name per line.
 const LIST: &str = ".kopf-generated";
 /// The extension for a file that is not overwritten.
-const BESIDE: &str = "new";
+const NEW_EXTENSION: &str = "new";
 
 /// The result of writing files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub fn write(folder: &Path, files: &[(String, String)], is_forced: bool) -> io::
         if is_kept {
             written.kept.push(name.clone());
         }
-        let place = if is_kept { format!("{name}.{BESIDE}") } else { name.clone() };
+        let place = if is_kept { format!("{name}.{NEW_EXTENSION}") } else { name.clone() };
         places.push((folder.join(&place), folder.join(format!("{place}.kopf-writing")), text));
     }
     let staged = places.iter().try_for_each(|(place, staging, text)| {

@@ -62,7 +62,7 @@ impl Deployment<'_> {
             return;
         }
         if !self.shrink_old(outcome) {
-            self.forget_old(outcome);
+            self.delete_old_sets(outcome);
         }
     }
 
@@ -121,7 +121,7 @@ impl Deployment<'_> {
         }
         let Some(current) = self.current.clone() else { return };
         if current.size == self.replicas() {
-            self.forget_old(outcome);
+            self.delete_old_sets(outcome);
         } else {
             let resized = Member { size: self.replicas(), ..current };
             self.write_member(&resized, None, outcome);
@@ -146,7 +146,7 @@ impl Deployment<'_> {
             if let Some(member) = active.first().cloned().or(newest) {
                 let resized = Member { size: self.replicas(), ..member };
                 self.write_member(&resized, None, outcome);
-                self.touch_marks(&resized, outcome);
+                self.update_size_annotations(&resized, outcome);
             }
             return;
         }
@@ -164,14 +164,14 @@ impl Deployment<'_> {
         if self.is_rolling() {
             for member in self.proportional(active) {
                 self.write_member(&member, None, outcome);
-                self.touch_marks(&member, outcome);
+                self.update_size_annotations(&member, outcome);
             }
         }
     }
 
     /// Updates the size annotations of a set that keeps its size, so that the next run does not
     /// treat it as rescaled again.
-    fn touch_marks(&self, member: &Member, outcome: &mut Outcome) {
+    fn update_size_annotations(&self, member: &Member, outcome: &mut Outcome) {
         if member.size != member.stored_size() {
             return;
         }
@@ -220,7 +220,7 @@ impl Deployment<'_> {
     }
 
     /// Deletes empty old sets beyond the history limit once a rollout is complete.
-    fn forget_old(&self, outcome: &mut Outcome) {
+    fn delete_old_sets(&self, outcome: &mut Outcome) {
         let limit = number(self.object, &["spec", "revisionHistoryLimit"]).unwrap_or(10);
         let is_complete = self.current.as_ref().is_some_and(|current| {
             current.counted("availableReplicas") == self.replicas()

@@ -27,7 +27,7 @@ pub(super) fn table(sheet: &Sheet) -> String {
         let _infallible = write!(text, " {} |", subject.name());
     }
     let _infallible = write!(text, "\n|---|{}\n", "---:|".repeat(subjects.len()));
-    for row in sheet.rows().filter(|row| is_told(row)) {
+    for row in sheet.rows().filter(|row| is_about_operators(row)) {
         let _infallible = write!(text, "| {} |", row.name());
         let ours = sheet.median(row, Subject::Ours);
         for subject in &subjects {
@@ -50,7 +50,7 @@ fn has_any(sheet: &Sheet, subject: Subject) -> bool {
 }
 
 /// Whether a row is about operators.
-fn is_told(row: &Row) -> bool {
+fn is_about_operators(row: &Row) -> bool {
     !matches!(row, Row::Making(_) | Row::PerObject(_) | Row::PerFurther(_) | Row::WriteTime(_))
 }
 

@@ -103,8 +103,8 @@ proptest! {
             changed(|set, other| set.absorb(other.clone())),
             text(&left.union(&right))
         );
-        let meets = !left.intersection(&right).is_empty();
-        prop_assert_eq!(left.meets(&text(&right)), meets);
+        let intersects = !left.intersection(&right).is_empty();
+        prop_assert_eq!(left.intersects(&text(&right)), intersects);
         prop_assert_eq!(left.is_within(&text(&right)), left.difference(&right).is_empty());
     }
 

@@ -52,13 +52,13 @@ pub fn start() {
 /// Evaluates something unless it takes too long.
 pub fn quickly<T>(run: impl FnOnce() -> T) -> Option<T> {
     /// Resets the limit, also after a panic.
-    struct Usual;
-    impl Drop for Usual {
+    struct LimitGuard;
+    impl Drop for LimitGuard {
         fn drop(&mut self) {
             LIMIT.set(OBJECT_COST_MAX);
         }
     }
-    let _usual = Usual;
+    let _usual = LimitGuard;
     LIMIT.set(QUICK_COST_MAX);
     WAS_EXCEEDED.set(false);
     let outcome = run();

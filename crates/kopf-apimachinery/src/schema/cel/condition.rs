@@ -158,7 +158,7 @@ impl Environment {
     fn evaluated(self: &Arc<Self>, parsed: &Parsed) -> Result<CelValue, String> {
         let allowance = budget::allowance();
         let run = || {
-            let _current = Entered::new(self, parsed.depth);
+            let _current = EnvironmentGuard::new(self, parsed.depth);
             budget::metered(allowance, || self.run(&parsed.expression))
         };
         let (outcome, spent) = nesting::with_stack(parsed.room(), run);
@@ -216,9 +216,9 @@ fn deeper(
 }
 
 /// Makes an environment the current one of its thread until it is dropped.
-struct Entered;
+struct EnvironmentGuard;
 
-impl Entered {
+impl EnvironmentGuard {
     fn new(environment: &Arc<Environment>, depth: usize) -> Self {
         CURRENT.with(|current| *current.borrow_mut() = Some(Arc::clone(environment)));
         DEPTH.set(depth);
@@ -226,7 +226,7 @@ impl Entered {
     }
 }
 
-impl Drop for Entered {
+impl Drop for EnvironmentGuard {
     fn drop(&mut self) {
         CURRENT.with(|current| *current.borrow_mut() = None);
     }

@@ -11,7 +11,7 @@ use crate::apply::ManagedFields;
 use crate::store::{Change, ObjectKey};
 
 /// How long a thread may take to reach a lock; correct code passes regardless of this value.
-const A_MOMENT: Duration = Duration::from_millis(100);
+const LOCK_TIME: Duration = Duration::from_millis(100);
 
 #[test]
 fn a_refresh_that_had_to_wait_serves_what_came_meanwhile() {
@@ -27,7 +27,7 @@ fn a_refresh_that_had_to_wait_serves_what_came_meanwhile() {
         }
     });
     starts.recv().unwrap();
-    std::thread::sleep(A_MOMENT);
+    std::thread::sleep(LOCK_TIME);
     let crd = json!({
         "metadata": {"name": "things.example.com", "uid": "u"},
         "spec": {"group": "example.com", "scope": "Namespaced", "versions": [

@@ -17,7 +17,7 @@ use super::session::News;
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Makes the operator stop when its standard input closes, so that it never outlives this process.
-const LEASH: (&str, &str) = ("KOPF_RUN_UNTIL_STDIN_CLOSES", "true");
+const STOP_WITH_STDIN: (&str, &str) = ("KOPF_RUN_UNTIL_STDIN_CLOSES", "true");
 
 /// How to run the operator.
 pub(super) struct Launch<'a> {
@@ -32,7 +32,7 @@ pub(super) struct Launch<'a> {
 pub(super) struct Process {
     child: Child,
     /// Closed when this process ends, for whatever reason.
-    _leash: Option<ChildStdin>,
+    _stdin: Option<ChildStdin>,
 }
 
 impl Process {
@@ -43,7 +43,10 @@ impl Process {
         news: &mpsc::UnboundedSender<News>,
     ) -> Result<Self> {
         let mut command = Command::new(launch.executable);
-        command.arg("run").env("KUBECONFIG", launch.kubeconfig).env(LEASH.0, LEASH.1);
+        command
+            .arg("run")
+            .env("KUBECONFIG", launch.kubeconfig)
+            .env(STOP_WITH_STDIN.0, STOP_WITH_STDIN.1);
         let is_given = |name: &str| launch.options.iter().any(|option| option.starts_with(name));
         if !is_given("--log-format") {
             command.arg("--log-format=json");
@@ -65,7 +68,7 @@ impl Process {
         tell_lines(child.stdout.take(), run, news);
         tell_lines(child.stderr.take(), run, news);
         let leash = child.stdin.take();
-        Ok(Self { child, _leash: leash })
+        Ok(Self { child, _stdin: leash })
     }
 
     /// Waits for its end.

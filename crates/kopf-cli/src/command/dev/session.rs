@@ -33,7 +33,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// How often progress is printed if there is no area.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 /// The maximum number of compiler errors shown.
-const COMPLAINTS_MAX: usize = 8;
+const ERRORS_MAX: usize = 8;
 /// The exit code of programs that are interrupted, by convention.
 const EXIT_INTERRUPTED: u8 = 130;
 
@@ -273,10 +273,10 @@ impl Loop {
         match error {
             BuildError::Cargo(text) => lines.push(format!("  {}", text.replace('\n', "\n  "))),
             BuildError::Diagnostics(all) => {
-                let shown = all.iter().take(COMPLAINTS_MAX);
-                lines.extend(shown.map(|diagnostic| format!("  {}", words(diagnostic))));
-                if all.len() > COMPLAINTS_MAX {
-                    let more = all.len() - COMPLAINTS_MAX;
+                let shown = all.iter().take(ERRORS_MAX);
+                lines.extend(shown.map(|diagnostic| format!("  {}", one_line(diagnostic))));
+                if all.len() > ERRORS_MAX {
+                    let more = all.len() - ERRORS_MAX;
                     lines.push(format!("  and {more} more; `cargo build` shows them all"));
                 }
             }
@@ -386,7 +386,7 @@ async fn ask(operator: Operator, run: u64, sender: mpsc::UnboundedSender<News>) 
 }
 
 /// One compiler error on one line.
-fn words(diagnostic: &Diagnostic) -> String {
+fn one_line(diagnostic: &Diagnostic) -> String {
     let place = diagnostic.place.as_ref().map(|place| format!("{place}  ")).unwrap_or_default();
     let label = diagnostic.label.as_ref().map(|label| format!(": {label}")).unwrap_or_default();
     let code = diagnostic.code.as_ref().map(|code| format!(" [{code}]")).unwrap_or_default();

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::session::News;
 
 /// Files next to the sources that affect a build.
-const BESIDE: [&str; 2] = ["Cargo.toml", "build.rs"];
+const BUILD_FILES: [&str; 2] = ["Cargo.toml", "build.rs"];
 
 /// Watches until it is dropped.
 pub(super) struct Sources {
@@ -54,7 +54,7 @@ fn is_source(path: &Path) -> bool {
     let is_below = path.components().any(|part| part.as_os_str() == "src");
     // Vim creates a file with this name to test write access.
     let is_probe = name == "4913";
-    !is_hidden && !is_probe && (is_below || BESIDE.contains(&name)) && name != "src"
+    !is_hidden && !is_probe && (is_below || BUILD_FILES.contains(&name)) && name != "src"
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub(super) struct Room {
 
 /// The state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Mood {
+enum Health {
     Bad,
     Waiting,
     Good,
@@ -33,7 +33,7 @@ enum Mood {
 }
 
 struct Row {
-    mood: Mood,
+    health: Health,
     sequence: u64,
     kind: String,
     object: String,
@@ -53,7 +53,7 @@ pub(super) fn render<'a>(
     if rows.is_empty() || room.rows_max < 2 {
         return Vec::new();
     }
-    rows.sort_by_key(|row| (row.mood, std::cmp::Reverse(row.sequence)));
+    rows.sort_by_key(|row| (row.health, std::cmp::Reverse(row.sequence)));
     let shown = rows.len().min(room.rows_max - 1);
     let hidden = rows.len() - shown;
     rows.truncate(shown);
@@ -102,7 +102,7 @@ fn layout(rows: &[Row], width: usize, paint: Paint) -> Vec<String> {
     for row in rows {
         let cells = line(&|index| (columns[index].1)(row).to_owned()).into_iter();
         let painted = cells.map(|(index, text)| match columns[index].0 {
-            "STATE" => row.mood.paint(&text, paint),
+            "STATE" => row.health.paint(&text, paint),
             "KIND" | "AGE" => paint.dim(&text),
             _ => text,
         });
@@ -111,7 +111,7 @@ fn layout(rows: &[Row], width: usize, paint: Paint) -> Vec<String> {
     lines
 }
 
-impl Mood {
+impl Health {
     fn paint(self, text: &str, paint: Paint) -> String {
         match self {
             Self::Bad => paint.red(text),
@@ -123,7 +123,7 @@ impl Mood {
 }
 
 fn row(object: &Chronicle, now: Timestamp) -> Row {
-    let (mood, state) = state(object, now);
+    let (health, state) = state(object, now);
     let attempts = object.entries.iter().rev();
     let last = attempts.into_iter().find_map(|entry| match &entry.episode {
         Episode::Attempt { handler, ending, error, number, milliseconds, .. } => {
@@ -140,7 +140,7 @@ fn row(object: &Chronicle, now: Timestamp) -> Row {
     });
     let news = object.entries.back().map(|entry| now.duration_since(entry.at).as_secs());
     Row {
-        mood,
+        health,
         sequence: object.sequence,
         kind: object.kind.clone(),
         object: match &object.namespace {
@@ -153,13 +153,13 @@ fn row(object: &Chronicle, now: Timestamp) -> Row {
     }
 }
 
-fn state(object: &Chronicle, now: Timestamp) -> (Mood, String) {
+fn state(object: &Chronicle, now: Timestamp) -> (Health, String) {
     let situation = &object.situation;
     if situation.gone {
-        return (Mood::Gone, "gone".into());
+        return (Health::Gone, "gone".into());
     }
     if situation.error.is_some() {
-        return (Mood::Bad, "trouble".into());
+        return (Health::Bad, "trouble".into());
     }
     let mut endings = std::collections::BTreeMap::new();
     for entry in &object.entries {
@@ -168,15 +168,15 @@ fn state(object: &Chronicle, now: Timestamp) -> (Mood, String) {
         }
     }
     if endings.values().any(|(ending, _)| *ending == AttemptEnding::Failure) {
-        return (Mood::Bad, "failed".into());
+        return (Health::Bad, "failed".into());
     }
     let waiting = endings.values().filter(|(ending, _)| *ending == AttemptEnding::Retry);
     if let Some(next) = waiting.map(|(_, next_at)| *next_at).min() {
         let left = next.map_or(0, |at| at.duration_since(now).as_secs()).max(0);
-        return (Mood::Waiting, format!("retry in {left} s"));
+        return (Health::Waiting, format!("retry in {left} s"));
     }
     if situation.deleting {
-        return (Mood::Waiting, "deleting".into());
+        return (Health::Waiting, "deleting".into());
     }
     let children = situation.children.len();
     let is_ready = |child: &&kopf_engine::journal::ChildState| {
@@ -184,9 +184,9 @@ fn state(object: &Chronicle, now: Timestamp) -> (Mood, String) {
     };
     let ready = situation.children.iter().filter(is_ready).count();
     if ready < children {
-        return (Mood::Waiting, format!("children {ready}/{children}"));
+        return (Health::Waiting, format!("children {ready}/{children}"));
     }
-    (Mood::Good, "ok".into())
+    (Health::Good, "ok".into())
 }
 
 fn age(seconds: i64) -> String {
