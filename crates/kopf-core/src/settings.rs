@@ -1,6 +1,7 @@
 //! The operator's settings, with Kopf's names and defaults.
 //!
-//! Plain values, changed by startup handlers and read at use time.
+//! Plain values, changed by startup handlers and read at use time. Those that are read once are read
+//! after the startup handlers; each setting says when a later change applies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,6 +59,7 @@ pub struct Settings {
 #[derive(Clone, Debug)]
 pub struct Process {
     /// How long a graceful stop may take before the operator ends by force; none disables it.
+    /// Changes apply if they are made before the shutdown begins.
     pub ultimate_exiting_timeout: Option<Duration>,
 }
 
@@ -65,52 +67,59 @@ pub struct Process {
 #[derive(Clone, Debug)]
 pub struct Posting {
     /// Whether events are posted at all.
+    /// Changes apply to the next event; to events about Leases, after a restart.
     pub enabled: bool,
     /// Whether the framework's log lines about objects become events too.
+    /// Changes apply to the next line.
     pub loggers: bool,
-    /// The least level of what becomes an event.
+    /// The least level of what becomes an event. Changes apply to the next line and event.
     pub level: Level,
     /// The pauses between the attempts to post an event that was asked for.
+    /// Changes apply to the next event.
     pub default_backoffs: Vec<Duration>,
-    /// The same for log lines that become events.
+    /// The same for log lines that become events. Changes apply to the next event.
     pub logging_backoffs: Vec<Duration>,
     /// Kopf's name, without effect: one task posts all events, and delays nothing else.
     pub worker_limit: Option<usize>,
     /// Kopf's name, without effect: objects have no posting workers here.
     pub idle_timeout: Duration,
     /// Whether the success and failure of handlers become events.
+    /// Changes apply to the next attempt that ends.
     pub handlers: bool,
-    /// The component named in events.
+    /// The component named in events. Changes apply to the next event.
     pub reporting_component: String,
-    /// The instance named in events.
+    /// The instance named in events. Changes apply to the next event.
     pub reporting_instance: String,
-    /// The prefix of event names.
+    /// The prefix of event names. Changes apply to the next event.
     pub event_name_prefix: String,
-    /// How many events per second may be posted in the long run.
+    /// How many events per second may be posted in the long run. Changes apply to the next event.
     pub rate_per_second: f64,
     /// How many events may wait for being posted.
+    /// Changes apply as soon as the next event is posted.
     pub queue_max: usize,
     /// Whether an event that is posted again within ten minutes is counted on the first one, as the
     /// components of Kubernetes do. Needs the right to patch events.
+    /// Changes apply to the next event.
     pub count_repeated: bool,
 }
 
 /// Cooperation with other operators.
 #[derive(Clone, Debug)]
 pub struct Peering {
-    /// The name of the peering object.
+    /// The name of the peering object. Changes apply after a restart.
     pub name: String,
     /// Our priority; the highest one works, the others pause.
+    /// Changes apply from the next keep-alive on.
     pub priority: i64,
-    /// How long our keep-alive record is valid.
+    /// How long our keep-alive record is valid. Changes apply from the next keep-alive on.
     pub lifetime: Duration,
-    /// Do not log keep-alives.
+    /// Do not log keep-alives. Changes apply from the next keep-alive on.
     pub stealth: bool,
-    /// Do not work without the peering object.
+    /// Do not work without the peering object. Changes apply after a restart.
     pub mandatory: bool,
-    /// No peering at all.
+    /// No peering at all. Changes apply after a restart.
     pub standalone: bool,
-    /// Whether the peering is of the whole cluster.
+    /// Kopf's name, without effect: the scope of the operator decides.
     pub clusterwide: bool,
 }
 
@@ -118,31 +127,40 @@ pub struct Peering {
 #[derive(Clone, Debug)]
 pub struct Watching {
     /// How long the server is asked to keep one watch open.
+    /// Changes apply to watches that are opened afterwards.
     pub server_timeout: Option<Duration>,
     /// How long one watch connection may last on our side.
+    /// Changes apply to watches that are opened afterwards.
     pub client_timeout: Option<Duration>,
-    /// How long connecting may take.
+    /// How long connecting may take. Changes apply from the next login on.
     pub connect_timeout: Option<Duration>,
-    /// The least pause between attempts.
+    /// The least pause between attempts. Changes apply to watches that are opened afterwards.
     pub reconnect_backoff: Duration,
-    /// The longest pause between attempts.
+    /// The longest pause between attempts. Changes apply to watches that are opened afterwards.
     pub reconnect_backoff_max: Duration,
     /// A watch that is silent for this long is reopened.
+    /// Changes apply to watches that are opened afterwards.
     pub inactivity_timeout: Duration,
     /// How many objects one page of a list has; `None` for whole lists.
+    /// Changes apply to watches that are opened afterwards.
     pub chunk_size: Option<u32>,
     /// Let the server stream what exists instead of listing it; lists are the way back if it
-    /// refuses.
+    /// refuses. Changes apply to watches that are opened afterwards.
     pub initial_streaming: bool,
     /// Only objects with these labels, checked by the server.
+    /// Changes apply to watches that are opened afterwards.
     pub label_selectors: SelectorMapping,
     /// Only objects with these fields, checked by the server.
+    /// Changes apply to watches that are opened afterwards.
     pub field_selectors: SelectorMapping,
     /// Only this share of the objects; the first one that applies is used.
+    /// Changes apply to watches that are opened afterwards.
     pub shard_selectors: SelectorMapping,
     /// Lists are slowed down while more objects than this wait for being handled.
+    /// Changes apply to watches that are opened afterwards.
     pub backlog_max: usize,
     /// Show `metadata.managedFields` to handlers; otherwise they are dropped on arrival.
+    /// Changes apply after a restart.
     pub managed_fields: bool,
 }
 
@@ -182,31 +200,35 @@ impl SelectorMapping {
 #[derive(Clone, Debug)]
 pub struct Queueing {
     /// How many objects are handled at the same time; `None` means the engine's own bound.
+    /// Changes apply within 5 seconds.
     pub worker_limit: Option<usize>,
     /// Kopf's name, without effect: objects at rest have no workers here.
     pub idle_timeout: Duration,
     /// How long running handlers may take to finish at shutdown.
+    /// Changes apply if they are made before the shutdown begins.
     pub exit_timeout: Duration,
     /// The pauses after unexpected errors about an object; the last one repeats.
+    /// Changes apply within 5 seconds.
     pub error_delays: Vec<Duration>,
 }
 
 /// Discovery of resources and namespaces.
 #[derive(Clone, Debug, Default)]
 pub struct Scanning {
-    /// Do not watch for new resources and namespaces.
+    /// Do not watch for new resources and namespaces. Changes apply after a restart.
     pub disabled: bool,
 }
 
 /// Running handlers.
 #[derive(Clone, Debug)]
 pub struct Execution {
-    /// The delay after arbitrary errors.
+    /// The delay after arbitrary errors. Changes apply to the next attempt that fails.
     pub default_backoff: Duration,
-    /// How many blocking handlers run at the same time.
+    /// How many blocking handlers run at the same time. Changes apply within 5 seconds.
     pub max_workers: usize,
     /// Run handlers again that have finished for a state of the object that has changed since, while
     /// other handlers were still running. Without it, as in Kopf, they miss that change.
+    /// Changes apply from the next turn on.
     pub rerun_outdated: bool,
 }
 
@@ -214,34 +236,37 @@ pub struct Execution {
 #[derive(Clone, Debug)]
 pub struct Networking {
     /// How long one request may take.
+    /// Changes apply within 5 seconds; to lists, with watches that are opened afterwards.
     pub request_timeout: Duration,
-    /// How long connecting may take.
+    /// How long connecting may take. Changes apply from the next login on.
     pub connect_timeout: Option<Duration>,
-    /// The pauses between the attempts of one request.
+    /// The pauses between the attempts of one request. Changes apply within 5 seconds.
     pub error_backoffs: Vec<Duration>,
-    /// Obey `Retry-After` even if it is shorter than the backoff.
+    /// Obey `Retry-After` even if it is shorter than the backoff. Changes apply within 5 seconds.
     pub enforce_retry_after: bool,
     /// Use the proxies that the environment names (`HTTPS_PROXY`, `NO_PROXY`).
+    /// Changes apply from the next login on.
     pub trust_env: bool,
-    /// How many writes may be under way at the same time.
+    /// How many writes may be under way at the same time. Changes apply within 5 seconds.
     pub concurrent_writes_max: usize,
 }
 
 /// What is stored on objects.
 #[derive(Clone, Debug)]
 pub struct Persistence {
-    /// Our finalizer.
+    /// Our finalizer. Changes apply after a restart.
     pub finalizer: String,
     /// How long to wait for our own write to be seen before going on.
+    /// Changes apply to the next write.
     pub consistency_timeout: Duration,
     /// Outcomes are written at the latest this long after a handler finished, even while its
-    /// slower neighbours are still running.
+    /// slower neighbours are still running. Changes apply to the next attempt.
     pub persist_after: Duration,
-    /// Where progress is stored.
+    /// Where progress is stored. Changes apply after a restart.
     pub progress_storage: ProgressStorageSetting,
-    /// Where the last handled state is stored.
+    /// Where the last handled state is stored. Changes apply after a restart.
     pub diffbase_storage: DiffbaseStorageSetting,
-    /// Who writes the fields of children, for the server.
+    /// Who writes the fields of children, for the server. Changes apply within 5 seconds.
     pub field_manager: String,
 }
 
@@ -363,13 +388,16 @@ impl std::fmt::Debug for DiffbaseStorageSetting {
 #[derive(Clone, Debug)]
 pub struct Background {
     /// The polling period while waiting for daemons without a cancellation timeout.
+    /// Changes apply to daemons that are stopped afterwards.
     pub cancellation_polling: Duration,
     /// How long to wait for daemons that exit at once.
+    /// Changes apply to daemons that are stopped afterwards.
     pub instant_exit_timeout: Option<Duration>,
     /// Without that time, how many turns of the scheduler such daemons get.
+    /// Changes apply to daemons that are stopped afterwards.
     pub instant_exit_zero_time_cycles: usize,
     /// After a start, the first runs of timers of known objects are spread over this time at most;
-    /// zero lets all of them run at once.
+    /// zero lets all of them run at once. Changes apply to timers that start afterwards.
     pub timer_spread_max: Duration,
 }
 
@@ -377,31 +405,36 @@ pub struct Background {
 #[derive(Clone, Debug)]
 pub struct Serving {
     /// How many connections one port may have. Beyond that, a new connection closes the one that has
-    /// been idle or unfinished for the longest time.
+    /// been idle or unfinished for the longest time. Changes apply after a restart.
     pub connections_max: usize,
     /// How many of the file descriptors of the process the ports leave to everything else, above
     /// all to the connections to the API server; half of them if there are fewer than twice as many.
+    /// Changes apply after a restart.
     pub reserved_files: usize,
-    /// How long a TLS handshake may take.
+    /// How long a TLS handshake may take. Changes apply after a restart.
     pub handshake_timeout: Duration,
-    /// How long the head of a request may take to arrive.
+    /// How long the head of a request may take to arrive. Changes apply after a restart.
     pub head_timeout: Duration,
-    /// How long the body of a request may take to arrive.
+    /// How long the body of a request may take to arrive. Changes apply after a restart.
     pub body_timeout: Duration,
-    /// How long a client may take to read a response.
+    /// How long a client may take to read a response. Changes apply after a restart.
     pub write_timeout: Duration,
-    /// How long a connection may be idle between two requests.
+    /// How long a connection may be idle between two requests. Changes apply after a restart.
     pub idle_timeout: Duration,
-    /// The largest head of a request, in bytes; at least 8 KiB.
+    /// The largest head of a request, in bytes; at least 8 KiB. Changes apply after a restart.
     pub head_bytes_max: usize,
     /// The largest admission review, in bytes: the old and the new object, 3 MB each.
+    /// Changes apply after a restart.
     pub review_bytes_max: usize,
     /// The largest conversion review, in bytes: it has all objects of a list.
+    /// Changes apply after a restart.
     pub conversion_bytes_max: usize,
     /// How many bytes of requests and responses all ports together keep in memory.
+    /// Changes apply after a restart.
     pub buffered_bytes_max: usize,
     /// The liveness probe fails when a watch or the reactor has made no progress for this long.
     /// Never less than `watching.inactivity_timeout` and half a minute.
+    /// Changes apply to the next probe.
     pub liveness_timeout: Duration,
 }
 

@@ -27,6 +27,7 @@
 //! ```
 
 pub use kopf_core::filter::{Filters, MetaFilter, ValueFilter};
+pub use kopf_core::invoke::CallbackError;
 pub use kopf_core::occasion::{Occasion, Subject};
 pub use kopf_handler::filter::{
     Acceptance, Condition, Sight, meta_matches, meta_matches_with, value_matches,

@@ -16,5 +16,6 @@
 //! let operator = operator.lifecycle(spotless);
 //! ```
 
+pub use kopf_core::invoke::CallbackError;
 pub use kopf_core::lifecycle::{ChooseFn, Lifecycle};
 pub use kopf_core::progress::State as Progress;

@@ -29,5 +29,6 @@ pub use kopf_model::storage::{
     StatusProgress, StorageError, StorageErrorKind, StoredForm,
 };
 pub use kopf_model::{
-    Essence, FieldPath, Object as RawObject, Patch as RawPatch, ProgressRecord, Timestamp,
+    CallbackError, Essence, FieldPath, Object as RawObject, Patch as RawPatch, ProgressRecord,
+    Timestamp,
 };

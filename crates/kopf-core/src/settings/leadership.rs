@@ -9,22 +9,25 @@ use crate::election::{Times, TimesError};
 /// Replicas of this operator: who leads, or who has which share of the objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leadership {
-    /// What replicas do.
+    /// What replicas do. Changes apply after a restart.
     pub mode: LeadershipMode,
     /// The name of the Lease; the same for all replicas, and for no other operator. By default the
-    /// name of the program.
+    /// name of the program. Changes apply after a restart.
     pub name: Option<String>,
-    /// The namespace of the Lease; by default the operator's own.
+    /// The namespace of the Lease; by default the operator's own. Changes apply after a restart.
     pub namespace: Option<String>,
     /// How long others wait after the last renewal of a Lease that they saw.
+    /// Changes apply after a restart.
     pub lease_duration: Duration,
     /// How long a leader goes on after the last renewal that succeeded.
+    /// Changes apply after a restart.
     pub renew_deadline: Duration,
-    /// The pause between attempts to acquire or to renew the Lease.
+    /// The pause between attempts to acquire or to renew the Lease. Changes apply after a restart.
     pub retry_period: Duration,
     /// How many ranges the objects are shared by; not changed after the first start.
+    /// Changes apply after a restart.
     pub ranges: u32,
-    /// By which field they are shared.
+    /// By which field they are shared. Changes apply after a restart.
     pub shard_field: ShardField,
 }
 

@@ -7,11 +7,13 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshots {
     /// The file; none turns snapshots off. Each operator needs a file of its own.
+    /// Changes apply after a restart.
     pub file: Option<PathBuf>,
     /// How often the file is written while the operator runs. It is also written at the end.
+    /// Changes apply after a restart.
     pub interval: Duration,
     /// What identifies the storages in `persistence` that are not the built-in ones. Without it, an
-    /// operator with such storages does not use snapshots.
+    /// operator with such storages does not use snapshots. Changes apply after a restart.
     pub storages: Option<String>,
 }
 

@@ -263,3 +263,55 @@ fn ports_leave_file_descriptors_to_the_rest_of_the_process() {
         assert_eq!(serving.connections_per_port(2, files), connections, "{files:?}");
     }
 }
+
+/// The fields of all sections, with their comments, as `section.field`.
+fn documented_fields() -> Vec<(String, String)> {
+    let sources = [
+        include_str!("../settings.rs"),
+        include_str!("leadership.rs"),
+        include_str!("snapshots.rs"),
+    ];
+    let (_, sections) = sources[0].split_once("pub struct Settings {").unwrap();
+    let (sections, _) = sections.split_once("\n}").unwrap();
+    let field = |line: &str| {
+        let (name, kind) = line.trim().strip_prefix("pub ")?.split_once(": ")?;
+        Some((name.to_owned(), kind.trim_end_matches(',').to_owned()))
+    };
+    let mut found = Vec::new();
+    for (section, kind) in sections.lines().filter_map(field) {
+        let start = format!("pub struct {kind} {{");
+        let body = sources.iter().find_map(|source| source.split_once(&start)).unwrap().1;
+        let mut comment = String::new();
+        for line in body.split_once("\n}").unwrap().0.lines() {
+            match field(line) {
+                Some((name, _)) => {
+                    found.push((format!("{section}.{name}"), std::mem::take(&mut comment)));
+                }
+                None => comment += line,
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_setting_says_when_a_change_applies() {
+    let fields = documented_fields();
+    assert!(fields.len() > 70, "{}", fields.len());
+    for (name, comment) in fields {
+        let is_told = comment.contains("Changes apply ") || comment.contains("without effect");
+        assert!(is_told, "{name}: {comment}");
+    }
+}
+
+#[test]
+fn every_setting_is_in_the_book_with_the_time_when_a_change_applies() {
+    let book = include_str!("../../../../docs/src/reference/settings.md");
+    for (name, _) in documented_fields() {
+        let row =
+            book.lines().find(|row| row.starts_with("| ") && row.contains(&format!("`{name}`")));
+        let row = row.unwrap_or_else(|| panic!("{name} is not in the book"));
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        assert!(cells.len() == 6 && !cells[4].is_empty(), "{row}");
+    }
+}
