@@ -67,7 +67,8 @@ def test_values_survive_pickling_after_use_of_internal_names() -> None:
 
 
 def test_import_is_light() -> None:
-    heavy = ("aiohttp", "kubernetes", "pykube", "yaml", "jsonpatch", "click", "cryptography")
+    libraries = ["aiohttp", "kubernetes", "pykube", "yaml", "jsonpatch", "click", "cryptography"]
+    heavy = [*libraries, "decimal", "pathlib", "urllib.parse"]
     code = f"import sys, kopf; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

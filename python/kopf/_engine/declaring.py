@@ -10,7 +10,6 @@ import itertools
 import json
 import logging
 import re
-import urllib.parse
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -156,6 +155,8 @@ def describe_endpoint(endpoint: str | None) -> dict[str, Any] | None:
     """Describe where liveness is served: ``http://host:port/path``."""
     if not endpoint:
         return None
+    import urllib.parse  # slow to import, rarely needed
+
     parts = urllib.parse.urlsplit(endpoint)
     if parts.scheme != "http":
         raise ValueError(f"Unsupported scheme: {endpoint}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-import urllib.parse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +112,8 @@ def _label_selector(labels: Any) -> dict[str, Any] | None:
 
 def _config_of(handler_id: str, config: reviews.WebhookClientConfig) -> reviews.WebhookClientConfig:
     """Add the handler to the address of the server, so that only this handler is called."""
+    import urllib.parse  # slow to import, rarely needed
+
     own = copy.deepcopy(config)
     part = urllib.parse.quote(handler_id)
     if (url := own.get("url")) is not None:

@@ -16,7 +16,6 @@ from typing import Any
 
 from kopf._handlers import execution, handlers, invocation
 from kopf._models.flavours import flavour_of, is_model, name_of
-from kopf._models.instances import Typed
 from kopf._models.resources import is_resource, resource_of
 
 _SECTIONS = ("spec", "status")
@@ -122,6 +121,8 @@ def _wrapped(fn: Any, wanted: Mapping[str, Any]) -> Any:
 
 
 def _wrapper(fn: Callable[..., Any], wanted: Mapping[str, Any]) -> Callable[..., Any]:
+    from kopf._models.instances import Typed  # slow to import, rarely needed
+
     if invocation.is_async_fn(fn):
 
         @functools.wraps(fn)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -107,6 +106,8 @@ class _Runs:
 
 def _versions(paths: Collection[str]) -> dict[str, float]:
     """Get the times of changes of all Python files beside the scripts."""
+    import pathlib  # slow to import, rarely needed
+
     directories = {os.path.dirname(os.path.abspath(path)) for path in paths}
     files = [file for directory in directories for file in pathlib.Path(directory).rglob("*.py")]
     return {str(file): file.stat().st_mtime for file in files if file.exists()}
@@ -155,6 +156,8 @@ def manifests(
         if output is None:
             click.echo(f"---\n# {file}\n{content}")
         else:
+            import pathlib  # slow to import, rarely needed
+
             directory = pathlib.Path(output)
             directory.mkdir(parents=True, exist_ok=True)
             (directory / file).write_text(content, encoding="utf-8")
@@ -219,6 +222,8 @@ _README = """\
 @click.argument("name")
 def new(name: str, python: bool) -> None:
     """Make a directory with an operator, its test and an object."""
+    import pathlib  # slow to import, rarely needed
+
     directory = pathlib.Path(name)
     if directory.exists():
         raise click.UsageError(f"{name} exists already.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import urllib.parse
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -50,6 +49,8 @@ def cluster(operator: str | None = None) -> Iterator[Any]:
 def _kubeconfig(started: Any, operator: str | None) -> str:
     if operator is None:
         return str(started.kubeconfig_yaml)
+    import urllib.parse
+
     import yaml
 
     url = urllib.parse.urlsplit(operator)

@@ -6,7 +6,6 @@ import dataclasses
 import enum
 import fnmatch
 import re
-import urllib.parse
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NewType
 
@@ -103,6 +102,8 @@ class Resource:
         parts += [self.plural, name or "", subresource or ""]
         url = "/".join(part for part in parts if part)
         if params:
+            import urllib.parse  # slow to import, rarely needed
+
             url += "?" + urllib.parse.urlencode(params, encoding="utf-8")
         return url if server is None else f"{server.rstrip('/')}/{url.lstrip('/')}"
 

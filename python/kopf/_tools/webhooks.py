@@ -11,13 +11,12 @@ import logging
 import os
 import socket
 import ssl
-import urllib.parse
 from collections.abc import AsyncIterator, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from kopf._handlers import admission
 from kopf._structs import reviews
-from kopf._tools import certificates, tls, webhacks
+from kopf._tools import certificates, webhacks
 
 if TYPE_CHECKING:
     import aiohttp.web
@@ -87,6 +86,8 @@ class WebhookServer(webhacks.WebhookContextManager):
         self.file_check_interval = file_check_interval
 
     async def __call__(self, fn: reviews.WebhookFn) -> AsyncIterator[reviews.WebhookClientConfig]:
+        from kopf._tools import tls  # slow to import, rarely needed
+
         while True:
             files = tls.Fingerprint.of(self)
             async with self._listening(fn) as config:
@@ -98,6 +99,8 @@ class WebhookServer(webhacks.WebhookContextManager):
     async def _listening(self, fn: reviews.WebhookFn) -> AsyncIterator[reviews.WebhookClientConfig]:
         """Accept requests for the duration of a block, which gets the address for the cluster."""
         from aiohttp import web
+
+        from kopf._tools import tls
 
         reachable = _reachable(self.addr)
         host = self.host or self.DEFAULT_HOST or reachable
@@ -183,6 +186,7 @@ def _reachable(addr: str | None) -> str:
 def _url(scheme: str, host: str, port: int, path: str) -> str:
     """Write a URL; the usual port of the scheme is left out."""
     import ipaddress
+    import urllib.parse
 
     with contextlib.suppress(ValueError):
         host = f"[{ipaddress.IPv6Address(host)}]"
@@ -233,6 +237,8 @@ class WebhookNgrokTunnel(webhacks.WebhookContextManager):
         self.binary = binary
 
     async def __call__(self, fn: reviews.WebhookFn) -> AsyncIterator[reviews.WebhookClientConfig]:
+        import urllib.parse
+
         tunnels = _Tunnels(_load_ngrok(self))
         server = WebhookServer(addr=self.addr, port=self.port, path=self.path, insecure=True)
         async with server:
