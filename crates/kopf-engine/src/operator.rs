@@ -4,3 +4,4 @@ mod electing;
 pub(crate) mod engine;
 mod late_handlers;
 pub(crate) mod peering;
+pub(crate) mod running;
