@@ -60,6 +60,40 @@ async def test_a_custom_server_gets_answers(examples, kopf_operator):
     assert given["dryrun"] is False
 
 
+async def test_a_custom_server_gets_the_exception_of_a_filter(examples, kopf_operator):
+    errors = []
+
+    async def server(fn):
+        yield {"url": "https://localhost:1/"}
+        request = {
+            "request": {
+                "uid": "uid1",
+                "resource": {"group": "kopf.dev", "version": "v1", "resource": "kopfexamples"},
+                "operation": "CREATE",
+                "userInfo": {},
+                "object": {"kind": "KopfExample", "metadata": {"name": "x"}, "spec": {}},
+            },
+        }
+        try:
+            await fn(request)
+        except Exception as e:
+            errors.append(e)
+        await asyncio.Event().wait()
+
+    @kopf.on.startup(id="start")
+    async def start(settings, **_):
+        settings.admission.server = server
+
+    @kopf.on.validate(*EX, id="validate", when=lambda spec, **_: spec["size"] > 1)
+    async def validate(**_):
+        pass
+
+    async with kopf_operator():
+        await eventually(lambda: errors)
+    assert isinstance(errors[0], KeyError)
+    assert errors[0].args == ("size",)
+
+
 async def test_managed_webhooks_change_and_deny_objects(examples, kopf_operator, kopf_cluster):
     @kopf.on.startup(id="start")
     async def start(settings, **_):

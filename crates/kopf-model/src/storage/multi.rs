@@ -48,8 +48,8 @@ impl DiffBaseStorage for MultiDiffBase {
         object: &Object,
         patch: &mut Patch,
     ) -> Result<StoredForm, CallbackError> {
-        let store = |storage: &Box<dyn DiffBaseStorage>| storage.store(essence, object, patch);
-        let forms: Vec<_> = self.0.iter().map(store).collect::<Result<_, _>>()?;
+        let stored = self.0.iter().map(|storage| storage.store(essence, object, patch));
+        let forms: Vec<_> = stored.collect::<Result<_, _>>()?;
         let other = forms.into_iter().find(|form| *form != StoredForm::Plain);
         Ok(other.unwrap_or(StoredForm::Plain))
     }

@@ -257,19 +257,41 @@ async fn picky_by_functions() {}
 fn check_that_it_is_picky(handler: &Handler) {
     let filters = &handler.filters;
     let (label, occasion) = (&filters.labels[0].1, change(Reason::Update));
-    assert!(label.matches(Some("web"), &testing::subject(example()), &occasion).unwrap());
-    assert!(!label.matches(Some("db"), &testing::subject(example()), &occasion).unwrap());
+    assert!(
+        label
+            .matches(Some("web"), &testing::subject(example()), &occasion)
+            .expect("it does not fail")
+    );
+    assert!(
+        !label
+            .matches(Some("db"), &testing::subject(example()), &occasion)
+            .expect("it does not fail")
+    );
     let mut small = example();
     small["spec"]["size"] = 1.into();
-    assert!(!label.matches(Some("web"), &testing::subject(small), &occasion).unwrap());
+    assert!(
+        !label.matches(Some("web"), &testing::subject(small), &occasion).expect("it does not fail")
+    );
     let value = filters.value.as_ref().expect("a filter");
-    assert!(value.matches(Some(&json!(1)), &testing::subject(example()), &occasion).unwrap());
+    assert!(
+        value
+            .matches(Some(&json!(1)), &testing::subject(example()), &occasion)
+            .expect("it does not fail")
+    );
     let mut bare = example();
     bare["metadata"]["labels"] = json!({});
-    assert!(!value.matches(Some(&json!(1)), &testing::subject(bare), &occasion).unwrap());
+    assert!(
+        !value
+            .matches(Some(&json!(1)), &testing::subject(bare), &occasion)
+            .expect("it does not fail")
+    );
     let note = &filters.annotations[0].1;
-    assert!(note.matches(None, &testing::subject(example()), &occasion).unwrap());
-    assert!(!note.matches(None, &testing::subject(example()), &Occasion::Index).unwrap());
+    assert!(note.matches(None, &testing::subject(example()), &occasion).expect("it does not fail"));
+    assert!(
+        !note
+            .matches(None, &testing::subject(example()), &Occasion::Index)
+            .expect("it does not fail")
+    );
 }
 
 #[test]

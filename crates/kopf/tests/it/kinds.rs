@@ -213,7 +213,7 @@ fn daemons_see_the_newest_state_and_stop_on_request() {
     let HandlerKind::Daemon(options) = &handler.kind else { panic!("a daemon") };
     assert_eq!(options.cancellation_timeout, Some(5.secs()));
     let Delay::Computed(compute) = &options.initial_delay else { panic!("a computed delay") };
-    assert_eq!(compute(&testing::subject(database())).unwrap(), 5.secs());
+    assert_eq!(compute(&testing::subject(database())).expect("it does not fail"), 5.secs());
     let live = CoreLive::new(testing::subject(database()).object);
     let mut call = call(handler, database(), Occasion::Background { live: live.clone() });
     call.stopped = Some(Arc::new(AlreadyStopped));
@@ -372,8 +372,11 @@ fn stacked_attributes_keep_their_own_options() {
     assert!(matches!(handlers[1].kind, HandlerKind::Resume { deleted: true }));
     let when = handlers[0].filters.when.clone().expect("a condition");
     let occasion = change(Reason::Create, None, None);
-    assert!(when(&testing::subject(database()), &occasion).unwrap());
-    assert!(!when(&testing::subject(json!({"metadata": {"name": "other"}})), &occasion).unwrap());
+    assert!(when(&testing::subject(database()), &occasion).expect("it does not fail"));
+    assert!(
+        !when(&testing::subject(json!({"metadata": {"name": "other"}})), &occasion)
+            .expect("it does not fail")
+    );
     assert!(handlers[1].filters.when.is_none());
     let [create, resume] = handlers.try_into().expect("two handlers");
     assert_eq!(run(call(create, database(), occasion)), json!("5 create"));
@@ -409,7 +412,7 @@ fn partial_views_name_only_some_fields() {
     assert_eq!(handler.access.needs[0].verbs, ["get", "list"]);
     let when = handler.filters.when.clone().expect("a condition");
     let occasion = change(Reason::Create, None, None);
-    assert!(when(&testing::subject(database()), &occasion).unwrap());
+    assert!(when(&testing::subject(database()), &occasion).expect("it does not fail"));
     let error = testing::run(call(handler, database(), occasion)).err().expect("it fails");
     assert_eq!(error.to_string(), "no orders");
 }
