@@ -38,10 +38,10 @@ pub type Held = Result<bool, CallbackError>;
 /// A condition on the whole object and what happened to it.
 pub type When = Arc<dyn Fn(&Subject, &Occasion) -> Held + Send + Sync>;
 
-/// A function over a label or annotation, `None` when the key is absent, and all that [`When`] sees.
+/// A function of a label or annotation (`None` if absent) and the same data as for [`When`].
 pub type MetaFn = Arc<dyn Fn(Option<&str>, &Subject, &Occasion) -> Held + Send + Sync>;
 
-/// A function over a field, `None` when it is absent, and all that [`When`] sees.
+/// A function of a field (`None` if absent) and the same data as for [`When`].
 pub type ValueFn = Arc<dyn Fn(Option<&Value>, &Subject, &Occasion) -> Held + Send + Sync>;
 
 /// A condition on one label or annotation.

@@ -188,7 +188,7 @@ pub enum Delay {
     None,
     /// This long.
     Fixed(Duration),
-    /// As long as the function says.
+    /// Computed by the function.
     Computed(Arc<DelayFn>),
 }
 
@@ -490,7 +490,7 @@ impl Handler {
         self.filters.match_with(subject, occasion, Matching::Now { field_needs_change })
     }
 
-    /// Whether all conditions hold that do not depend on a change.
+    /// Whether all conditions that do not depend on a change hold.
     ///
     /// # Errors
     /// Fails when a function of a user does.

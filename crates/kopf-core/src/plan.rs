@@ -52,7 +52,7 @@ pub struct Inputs<'a> {
 }
 
 impl Inputs<'_> {
-    /// What the sub-handlers of a handler have finished for, at any depth.
+    /// The states for which the sub-handlers of a handler have finished, at any depth.
     fn subs_of(
         &self,
         parent: &HandlerState,
@@ -236,8 +236,8 @@ impl Agenda {
         }
         if change.reason == Reason::Noop {
             self.lines.push(Line::debug(logtext::NOOP));
-            // A change was taken back before its handlers had finished. What is left of their
-            // progress would make them skip the next change.
+            // A change was reverted before its handlers had finished. Their remaining progress
+            // would make them skip the next change.
             state.purge_loaded(storage, object, &mut self.early)?;
             return Ok(());
         }
@@ -269,7 +269,7 @@ impl Agenda {
         }
     }
 
-    /// Gives the progress of other purposes to the current one, or removes it.
+    /// Transfers the progress of other purposes to the current one, or removes it.
     fn supersede(&mut self, inputs: &Inputs<'_>) -> Result<(), CallbackError> {
         let extras = self.state.extras();
         let (Some(change), false) = (&self.change, extras.is_empty()) else { return Ok(()) };
@@ -332,7 +332,7 @@ impl Agenda {
         deliver_result(id, outcome, patch);
     }
 
-    /// Asks for the storing of what is known so far, while slower handlers are still running.
+    /// Requests that the known progress be stored while slower handlers are still running.
     ///
     /// # Errors
     /// Fails when a storage of a user does.
@@ -345,7 +345,7 @@ impl Agenda {
 
     /// Ends the cycle: combines everything to write into one patch.
     ///
-    /// `patch` has the changes of the users' handlers and their results.
+    /// `patch` has the changes and results of the users' handlers.
     ///
     /// # Errors
     /// Fails when a filter or a storage of a user does.
@@ -384,15 +384,15 @@ impl Agenda {
                 plan.lines.push(Line::debug(logtext::CYCLE_FINISHED));
             }
         } else {
-            // A leftover of an engine that touches objects; we wake up by our own clock.
+            // Left by an engine that touches objects; we use our own timers.
             inputs.storages.progress.touch(object, &mut plan.patch, None)?;
         }
         plan.wake_at = wake_at;
         Ok(plan)
     }
 
-    /// The same with the progress of sub-handlers, by their parents: it is written with that of the
-    /// parents, as long as these are not finished.
+    /// Like [`conclude`](Self::conclude), with the progress of sub-handlers by parent: it is
+    /// written with that of the parents until these have finished.
     ///
     /// # Errors
     /// Fails when a filter or a storage of a user does.
@@ -457,8 +457,8 @@ impl Agenda {
 }
 
 impl Agenda {
-    /// Ends a creation with an earlier state as the last handled one, so that what has changed
-    /// since then is an update for those who have not seen it.
+    /// Ends a creation with an earlier state as the last-handled one, so that later changes are an
+    /// update for handlers that have not seen them.
     fn continue_with_update(
         &mut self,
         inputs: &Inputs<'_>,

@@ -202,7 +202,7 @@ impl State {
     }
 
     /// Keeps the records of handlers that have finished for a known state, for a new purpose and
-    /// after another last handled state; asks for the removal of all other records.
+    /// another last-handled state; requests the removal of all other records.
     ///
     /// # Errors
     /// Fails when a storage of a user does.
@@ -366,7 +366,7 @@ impl State {
         }
     }
 
-    /// Asks for the storing of all records that differ from the stored ones.
+    /// Requests that all records that differ from the stored ones be stored.
     ///
     /// # Errors
     /// Fails when a storage of a user does.
@@ -393,7 +393,7 @@ impl State {
         Ok(())
     }
 
-    /// Asks for the removal of the records in the state and of their sub-handlers.
+    /// Requests the removal of the records in the state and of their sub-handlers.
     ///
     /// # Errors
     /// Fails when a storage of a user does.

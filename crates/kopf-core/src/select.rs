@@ -16,7 +16,7 @@ use crate::registry::deduplicate;
 /// The chosen handlers, or why a filter of one of them cannot tell.
 pub type Selected = Result<Vec<Arc<Handler>>, CallbackError>;
 
-/// The handlers to call for a detected change, in the order of registration.
+/// The handlers to call for a detected change, in registration order.
 ///
 /// # Errors
 /// Fails with the first filter that does, as all functions here.
@@ -35,7 +35,7 @@ pub fn for_change(handlers: &[Arc<Handler>], subject: &Subject, change: &Change)
 
 /// The sub-handlers to call for the change that their parent is called for.
 ///
-/// Their fields must have changed where that of the parent must.
+/// Their fields must have changed if that of the parent must.
 ///
 /// # Errors
 /// Fails with the first filter that does.
@@ -50,7 +50,7 @@ pub fn for_parent(
     choose(handlers, |handler| handler.filters.match_with(subject, &occasion, matching))
 }
 
-/// The handlers that match an object on any other occasion, in the order of registration.
+/// The handlers that match an object on any other occasion, in registration order.
 ///
 /// # Errors
 /// Fails with the first filter that does.
@@ -58,7 +58,7 @@ pub fn for_occasion(handlers: &[Arc<Handler>], subject: &Subject, occasion: &Occ
     choose(handlers, |handler| handler.matches(subject, occasion))
 }
 
-/// The daemons and timers that should run for an object, without those that ended for good.
+/// The daemons and timers that should run for an object, without those that have ended permanently.
 ///
 /// # Errors
 /// Fails with the first filter that does.
@@ -73,7 +73,7 @@ pub fn for_background(
     Ok(selected)
 }
 
-/// Whether any handler could ever concern the object; if not, the operator stays silent about it.
+/// Whether any handler could ever apply to the object; if not, the operator logs nothing about it.
 ///
 /// # Errors
 /// Fails with the first filter that does.

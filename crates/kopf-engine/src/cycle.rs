@@ -278,7 +278,7 @@ impl Cycle {
         let seen = (Version::of(&self.object), was_gone);
         while let Next::Again = self.turn().await? {}
         if is_indexed && (Version::of(&self.object), self.gone) != seen {
-            // The echo of our writes brings nothing new, so it is not looked at for the indexes.
+            // The event of our own write brings nothing new, so the indexes skip it.
             Box::pin(observers::index(self)).await?;
         }
         Ok(())
@@ -352,7 +352,8 @@ impl Cycle {
             return Ok(Next::Finish);
         }
         let children = self.revise_children(desired, &snapshot, step).await?;
-        // 9. What to write. Written progress is on the newer state; what is to be removed must be seen there.
+        // 9. Decide what to write. Written progress is on the newer state; records to remove must
+        //    be seen there.
         let mut newest = snapshot.clone();
         newest.subject.object = self.object.clone();
         let inputs = Inputs { snapshot: &newest, ..inputs };
@@ -372,7 +373,7 @@ impl Cycle {
         Ok(desired::reconsider(self, next, view))
     }
 
-    /// Starts and stops daemons and timers, where there are any.
+    /// Starts and stops daemons and timers, if there are any.
     async fn revise_background(
         &mut self,
         snapshot: &Snapshot,
@@ -557,8 +558,8 @@ impl Cycle {
 
     /// Whether the response to our write has progress from before a restart that we had not seen.
     ///
-    /// A list may be older than the last write before a crash, and its events may be late. Left
-    /// there, the progress would make handlers skip a later change.
+    /// A list may be older than the last write before a crash, and its events may be late. If the
+    /// progress stayed there, it would make handlers skip a later change.
     fn has_old_progress(&self) -> Result<bool, CallbackError> {
         let (progress, handlers) =
             (&*self.served.storages.progress, &self.served.handlers.changing);
@@ -635,7 +636,7 @@ impl Cycle {
     }
 }
 
-/// What becomes of a part of a cycle whose panics must not keep the others from their turn.
+/// Catches panics of a part of a cycle, which must not prevent the other parts.
 async fn caught(part: impl Future<Output = Result<(), CallbackError>>) -> Result<(), CycleError> {
     let caught = futures::FutureExt::catch_unwind(std::panic::AssertUnwindSafe(part)).await;
     caught.map_err(|panic| CycleError::Panic(panic_text(panic.as_ref())))?.map_err(CycleError::from)

@@ -21,7 +21,7 @@ pub use conflict::{Conflict, Ledger, clashes};
 pub enum Transformation {
     /// Any change to the whole body.
     Function(Arc<TransformFn>),
-    /// The finalizer is to be there.
+    /// Ensures that the finalizer is present.
     AddFinalizer(Arc<str>),
     /// Ensures that the finalizer is absent.
     RemoveFinalizer(Arc<str>),
@@ -31,7 +31,7 @@ pub enum Transformation {
 pub type TransformFn = dyn Fn(&mut Value) -> Result<(), CallbackError> + Send + Sync;
 
 impl Transformation {
-    /// Changes a body.
+    /// Applies the change to a body.
     ///
     /// # Errors
     /// Fails when the function does; the body may be changed in part then.
@@ -253,7 +253,7 @@ impl Patch {
         after
     }
 
-    /// The body as it would be after the merge and all transformations.
+    /// The body after the merge and all transformations.
     ///
     /// # Errors
     /// Fails when a transformation does.

@@ -83,7 +83,7 @@ pub enum SelectorName {
     /// Everything except Kubernetes events.
     #[default]
     Everything,
-    /// What the function accepts; not restricted to preferred versions.
+    /// Resources that the function accepts; not restricted to preferred versions.
     Matching(Arc<SelectFn>),
 }
 

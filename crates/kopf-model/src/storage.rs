@@ -25,7 +25,7 @@ pub use status::{StatusDiffBase, StatusProgress};
 
 /// Stores the last-handled state of objects.
 pub trait DiffBaseStorage: Send + Sync {
-    /// The essence of an object, without this storage's own notes.
+    /// The essence of an object, without the records of this storage.
     ///
     /// # Errors
     /// Fails when a storage of a user does, as all methods here.
@@ -39,7 +39,7 @@ pub trait DiffBaseStorage: Send + Sync {
     /// Fails if the stored state is malformed.
     fn fetch(&self, object: &Object, new: &Essence) -> Result<Option<Essence>, StorageError>;
 
-    /// Asks for an essence to be stored; tells in which form.
+    /// Requests that an essence be stored. Returns its stored form.
     ///
     /// # Errors
     /// Fails when a storage of a user does.
@@ -78,7 +78,7 @@ pub trait ProgressStorage: Send + Sync {
     /// Fails if the stored record is malformed.
     fn fetch(&self, id: &str, object: &Object) -> Result<Option<ProgressRecord>, StorageError>;
 
-    /// Asks for a record to be stored.
+    /// Requests that a record be stored.
     ///
     /// # Errors
     /// Fails when a storage of a user does, as all methods here.
@@ -90,13 +90,13 @@ pub trait ProgressStorage: Send + Sync {
         patch: &mut Patch,
     ) -> Result<(), CallbackError>;
 
-    /// Asks for a record to be removed, wherever it is: on the object or only in the patch.
+    /// Requests that a record be removed, whether it is on the object or only in the patch.
     ///
     /// # Errors
     /// Fails when a storage of a user does.
     fn purge(&self, id: &str, object: &Object, patch: &mut Patch) -> Result<(), CallbackError>;
 
-    /// Asks for a meaningless change to provoke an event, or for the removal of an earlier one.
+    /// Requests a meaningless change to trigger an event, or the removal of an earlier one.
     ///
     /// # Errors
     /// Fails when a storage of a user does.
@@ -107,7 +107,7 @@ pub trait ProgressStorage: Send + Sync {
         value: Option<&str>,
     ) -> Result<(), CallbackError>;
 
-    /// Removes this storage's own notes from an essence.
+    /// Removes the records of this storage from an essence.
     ///
     /// # Errors
     /// Fails when a storage of a user does.
@@ -156,7 +156,7 @@ pub enum StorageError {
     Malformed {
         /// The annotation or field.
         place: String,
-        /// What is wrong with it.
+        /// The kind of error.
         #[source]
         source: StorageErrorKind,
     },

@@ -7,7 +7,7 @@
 //! // One handler at a time, in declaration order.
 //! let operator = kopf::Operator::new("demo").lifecycle(Lifecycle::OneByOne);
 //!
-//! // Those that never failed go first, and alone.
+//! // Handlers that never failed run first, without the others.
 //! let spotless = Lifecycle::custom(|due, progress| {
 //!     let (spotless, others): (Vec<_>, Vec<_>) =
 //!         due.into_iter().partition(|handler| progress.retries(&handler.id) == 0);

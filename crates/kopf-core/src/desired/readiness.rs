@@ -50,7 +50,7 @@ fn number(value: &Value, path: &str) -> i64 {
 /// Why a child is not ready whose controller has not observed its newest specification.
 const NOT_OBSERVED: &str = "its controller has not observed the newest specification yet";
 
-/// Whether the controller has seen the newest specification.
+/// Whether the controller has observed the newest specification.
 fn is_observed(child: &Value) -> bool {
     number(child, "/status/observedGeneration") >= number(child, "/metadata/generation")
 }

@@ -473,7 +473,7 @@ impl Indexes {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 #[must_use]
 pub fn panic_text(panic: &(dyn Any + Send)) -> String {
     panic

@@ -42,7 +42,7 @@ pub(super) struct Known<'a> {
     pub(super) stored: &'a State,
     /// The progress in memory, which is never older than the stored one.
     pub(super) remembered: Option<&'a State>,
-    /// What the sub-handlers of a handler have finished for.
+    /// The states for which the sub-handlers of a handler have finished.
     pub(super) subs: &'a SubsFn<'a>,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Known<'a> {
         self.selected.iter().any(|handler| *handler.id == *id)
     }
 
-    /// The handler of this id, if it is concerned by what has changed since a state.
+    /// The handler with this id, if the change since a state concerns it.
     fn outdated(
         &self,
         id: &str,
@@ -84,7 +84,7 @@ impl<'a> Known<'a> {
         Ok(handler.map(|handler| Outdated { handler, handled: handled.clone(), change }))
     }
 
-    /// A handler that is not going to run, but whose sub-handlers have finished for another state.
+    /// A handler that would not run, but whose sub-handlers have finished for another state.
     fn outdated_parent(
         &self,
         known: &HandlerState,
@@ -103,7 +103,7 @@ impl<'a> Known<'a> {
 }
 
 impl Recheck {
-    /// Compares what handlers have finished for with the present state.
+    /// Compares the states for which handlers have finished with the current state.
     pub(super) fn make(known: Known<'_>) -> Result<Self, CallbackError> {
         let mut recheck = Self::default();
         let Some(now) = &known.change.new else { return Ok(recheck) };

@@ -86,7 +86,7 @@ impl Writer<'_> {
                     Err(panic) => Some(TransformationFailure::Panic(panic_text(panic.as_ref()))),
                 };
                 if let Some(failure) = failure {
-                    // It may have stopped in the middle of something.
+                    // It may have left the body half-changed.
                     self.failures.push(failure);
                     self.patch.to_mut().transformations.remove(number);
                     continue 'restart;

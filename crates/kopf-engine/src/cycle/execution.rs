@@ -164,7 +164,8 @@ impl Cycle {
         // The cleanup after a crash must find the records of the sub-handlers.
         agenda.state.note_subrefs(&handler.id, &pass.sub_ids(&handler.id));
         let mut patch = agenda.checkpoint(inputs)?;
-        // Only what finished handlers asked for: the running one may be in the middle of something.
+        // Only the requests of finished handlers: the running one may be in the middle of its
+        // changes.
         let finished_patch = pass.finished_patch.lock().clone();
         let transformations = finished_patch.transformations.len();
         patch.absorb(finished_patch);

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::{Cycle, CycleError, caught};
 use crate::attempt::{self, Request};
 
-/// Brings the entries of the object in all indexes up to date.
+/// Updates the entries of the object in all indexes.
 pub(super) async fn index(cycle: &mut Cycle) -> Result<(), CallbackError> {
     let served = Arc::clone(&cycle.served);
     let object = cycle.object.key();

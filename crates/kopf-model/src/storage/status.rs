@@ -119,7 +119,8 @@ impl ProgressStorage for StatusProgress {
         _object: &Object,
         patch: &mut Patch,
     ) -> Result<(), CallbackError> {
-        // Nulls are written out, so that a merge patch removes fields of the former record.
+        // Nulls are written explicitly, so that a merge patch removes fields of the previous
+        // record.
         patch.set(&self.field.join(id), record.to_value(Absent::Null));
         Ok(())
     }
