@@ -7,6 +7,7 @@ mod chaos;
 mod charts;
 mod ci;
 mod conformance;
+mod console_program;
 mod demos;
 mod habits;
 mod kube;
@@ -20,6 +21,7 @@ mod rights;
 mod test_step;
 mod tidy;
 mod ui;
+mod wheels;
 
 use clap::{Parser, Subcommand};
 use fidelity::{differential, record, replay};
@@ -48,6 +50,8 @@ enum Command {
     Conformance(conformance::Arguments),
     /// Build the native module of the Python package, and test the package.
     Python(python::Arguments),
+    /// Build the wheels of the Python package, and check them.
+    Wheels(wheels::Arguments),
     /// Check the book, and render it.
     Book(book::Arguments),
     /// Run the examples as their READMEs say, with a real kubectl.
@@ -92,6 +96,7 @@ fn main() -> anyhow::Result<()> {
         Command::Newcomer => newcomer::run(),
         Command::Conformance(arguments) => conformance::run(&arguments),
         Command::Python(arguments) => python::run(&arguments),
+        Command::Wheels(arguments) => wheels::run(&arguments),
         Command::Book(arguments) => book::run(&arguments),
         Command::Demos(arguments) => demos::run(&arguments),
         Command::Rights(arguments) => rights::run(&arguments),

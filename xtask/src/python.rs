@@ -122,7 +122,7 @@ fn command(python: &Path) -> Command {
 }
 
 /// The Python of a virtual environment, which is created if necessary.
-fn environment(name: &str, packages: &[&str]) -> Result<PathBuf> {
+pub(crate) fn environment(name: &str, packages: &[&str]) -> Result<PathBuf> {
     let folder = target().join(name);
     let python = folder.join("bin").join("python");
     if !python.exists() {

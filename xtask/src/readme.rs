@@ -4,15 +4,13 @@
 //! checked cannot differ. The first one must run until an object is handled and succeed on Ctrl-C;
 //! the others must succeed.
 
-use std::io::{BufRead, BufReader};
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::console_program::ConsoleProgram;
 use crate::steps::{command_step, root};
 
 /// How long the first command may take to handle an object, including a full build.
@@ -62,50 +60,16 @@ fn shell(line: &str) -> Command {
 fn main_job(line: &str) -> Result<()> {
     println!("── README: {line}");
     // Handlers log to standard error.
-    let mut command = shell(&format!("{line} 2>&1"));
-    // Its own process group: Ctrl-C in a terminal reaches both cargo and the operator.
-    let mut process = command
-        .process_group(0)
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("could not start `{line}`"))?;
-    let seen = follow(&mut process)
-        .and_then(|lines| Ok((wait_for(&lines, "export KUBECONFIG=")?, lines)))
-        .and_then(|(export, lines)| wait_for(&lines, HANDLED).map(|_| export))
+    let operator = ConsoleProgram::start(shell(&format!("{line} 2>&1")))?;
+    let seen = operator
+        .wait_for("export KUBECONFIG=", PATIENCE)
+        .and_then(|export| operator.wait_for(HANDLED, PATIENCE).map(|_| export))
         .and_then(|export| result_is_visible(&export));
-    interrupt(&process)?;
-    let status = process.wait()?;
+    let status = operator.interrupt()?;
     seen.with_context(|| format!("`{line}` did not do what the README says"))?;
     ensure!(status.success(), "`{line}` did not end well on Ctrl-C ({status})");
     println!("── README: the object was handled, and Ctrl-C ended it well");
     Ok(())
-}
-
-fn follow(process: &mut Child) -> Result<Receiver<String>> {
-    let output = process.stdout.take().context("the output was not captured")?;
-    let (sender, lines) = channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            println!("   {line}");
-            if sender.send(line).is_err() {
-                // Nothing receives the lines any more, but the output must still be read.
-                continue;
-            }
-        }
-    });
-    Ok(lines)
-}
-
-fn wait_for(lines: &Receiver<String>, text: &str) -> Result<String> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(line) if line.contains(text) => return Ok(line),
-            Ok(_) => {}
-            Err(RecvTimeoutError::Timeout) => bail!("`{text}` was not printed in time"),
-            Err(RecvTimeoutError::Disconnected) => bail!("it ended before it printed `{text}`"),
-        }
-    }
 }
 
 /// If kubectl is installed, checks that the result is on the object, as the README says.
@@ -133,13 +97,6 @@ fn result_is_visible(export: &str) -> Result<()> {
         );
         std::thread::sleep(Duration::from_millis(200));
     }
-}
-
-fn interrupt(process: &Child) -> Result<()> {
-    let group = format!("-{}", process.id());
-    // A group that is gone needs no signal; the exit status is checked below.
-    Command::new("kill").args(["-INT", "--", &group]).stderr(Stdio::null()).status()?;
-    Ok(())
 }
 
 #[cfg(test)]

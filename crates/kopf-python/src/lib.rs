@@ -31,6 +31,10 @@ mod world;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Runs a command of the native tool, the name of the program first; gives its exit code.
 #[pyfunction]
 fn run_command(py: Python<'_>, arguments: Vec<String>) -> u8 {

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Collection, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
 
-from kopf._engine import declaring, errors, posting, world
+from kopf._engine import declaring, errors, memory, posting, world
 from kopf._engine.calls import Calls
 from kopf._engine.causes import CauseMaker, register_mappings
 from kopf._engine.decisions import Decisions
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kopf._core.reactor.running")
 
-_SETTINGS_PERIOD = 1.0
+_PERIOD = 1.0
 
 
 class Runner:
@@ -168,7 +168,7 @@ class Runner:
             self._native.set_log_level(self._lines.level())
             self._native.start()
             self._help(self._stop_on_flag())
-            self._help(self._follow_settings())
+            self._help(self._look_after())
             await self._until_ended()
         finally:
             loop.remove_reader(descriptor)
@@ -207,10 +207,15 @@ class Runner:
             await flags.wait_flag(self._stop_flag)
             self._native.stop()
 
-    async def _follow_settings(self) -> None:
-        """Send changed settings to the engine: startup handlers and others change them."""
+    async def _look_after(self) -> None:
+        """Send changed settings to the engine, and give free memory back, from time to time.
+
+        Startup handlers and others change settings.
+        """
+        trimmer = memory.Trimmer()
         while True:
-            await asyncio.sleep(_SETTINGS_PERIOD)
+            await asyncio.sleep(_PERIOD)
+            trimmer.check()
             self._send_settings()
             if self._is_ready:
                 self._warn_of_unknown_handlers()
