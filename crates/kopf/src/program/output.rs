@@ -18,7 +18,7 @@ pub(super) struct OutputArguments {
 /// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// For users.
+    /// For people.
     #[default]
     Table,
     /// One JSON document.
