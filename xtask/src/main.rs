@@ -41,7 +41,7 @@ enum Command {
     /// Check the rules that rustfmt and clippy cannot: sizes, headers, layers, manifests.
     Tidy,
     /// Run everything a submission must pass, in the order that fails fastest.
-    Ci,
+    Ci(ci::Arguments),
     /// Do what the README tells a newcomer to do, to the letter.
     Readme,
     /// Do what a newcomer does with `kopf new`: create, test, run, handle an object.
@@ -91,7 +91,7 @@ fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Test => test_step::run(),
         Command::Tidy => tidy::run(),
-        Command::Ci => ci::run(),
+        Command::Ci(arguments) => ci::run(&arguments),
         Command::Readme => readme::run(),
         Command::Newcomer => newcomer::run(),
         Command::Conformance(arguments) => conformance::run(&arguments),
