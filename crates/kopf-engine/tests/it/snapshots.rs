@@ -402,7 +402,8 @@ async fn killed_at(number: usize, is_taken: bool) -> bool {
     tokio::time::sleep(Duration::from_secs(7)).await;
     world.create("c", json!({"x": 1})).await;
     world.merge("a", json!({"spec": {"x": 3}})).await;
-    tokio::time::sleep(Duration::from_secs(fastrand::u64(0..9))).await;
+    // Another duration each time, but always long enough for the writes.
+    tokio::time::sleep(Duration::from_secs(3 + number as u64 * 5 % 7)).await;
     let was_killed = world.journal.is_killed();
     engine.abort();
     world.journal.revive();
