@@ -14,6 +14,10 @@ use crate::record::parse_time;
 pub const GROUP: &str = "coordination.k8s.io";
 /// The API version of Leases.
 pub const VERSION: &str = "v1";
+/// The label of the Lease that a leader holds; its value is the name of the Lease.
+pub const LEADER_LABEL: &str = "kopf.dev/leader-of";
+/// The maximum length of the value of a label.
+pub const LABEL_MAX: usize = 63;
 
 /// The `spec` of a Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 //! No I/O, no async, no clock. The types of data persisted on objects are only here,
 //! byte-compatible with Kopf's formats by default.
 
+pub mod backoff;
 pub mod callback;
 pub mod condition;
 pub mod diff;

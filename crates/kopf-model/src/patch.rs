@@ -44,6 +44,12 @@ impl Transformation {
         Ok(())
     }
 
+    /// Whether it is a function of a user.
+    #[must_use]
+    pub fn is_function(&self) -> bool {
+        matches!(self, Self::Function(_))
+    }
+
     /// Whether it changes only the list of finalizers.
     #[must_use]
     pub fn is_about_finalizers(&self) -> bool {

@@ -137,6 +137,12 @@ impl Selector {
         )
     }
 
+    /// Whether it is a function of a user.
+    #[must_use]
+    pub fn is_function(&self) -> bool {
+        matches!(self.name, SelectorName::Matching(_))
+    }
+
     /// Whether a resource meets all criteria; not, if the function fails.
     #[must_use]
     pub fn matches(&self, resource: &Resource) -> bool {
@@ -148,7 +154,7 @@ impl Selector {
         &self,
         resources: impl IntoIterator<Item = &'a Arc<Resource>>,
     ) -> Vec<(&'a Arc<Resource>, CallbackError)> {
-        if !matches!(self.name, SelectorName::Matching(_)) {
+        if !self.is_function() {
             return Vec::new();
         }
         let failure =
@@ -164,7 +170,7 @@ impl Selector {
         let is_group = self.group.as_ref().is_none_or(|group| *group == resource.group);
         let is_version = match &self.version {
             Some(version) => *version == resource.version,
-            None => resource.preferred || matches!(self.name, SelectorName::Matching(_)),
+            None => resource.preferred || self.is_function(),
         };
         Ok(is_group && is_version && self.name.matches(resource)?)
     }
