@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures::future::BoxFuture;
 use http::{HeaderValue, Method, Request, header};
 use http_body_util::BodyExt as _;
 use kopf_model::{Object, ParseError};
@@ -16,6 +16,7 @@ use parking_lot::{Mutex, RwLock};
 use tower::BoxError;
 
 use crate::error::{Failure, RequestError};
+use crate::fence::{self, Fence, FencedClient};
 use crate::limiter::{Limiter, Urgency};
 use crate::login::{Credentials, FixedLogin, Login};
 use crate::policy::Policy;
@@ -30,9 +31,6 @@ const ANSWER_MAX: usize = 1 << 30;
 /// The only access to a cluster; cheap to clone.
 #[derive(Clone)]
 pub struct Cluster(Arc<Inner>, Option<Fence>);
-
-/// Returns the number of our current right to make changes, if we have one at this very moment.
-pub type Fence = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
 
 struct Inner {
     vault: Arc<Vault>,
@@ -128,7 +126,7 @@ impl Cluster {
         if let Transport::Made(client) = &session.writing
             && self.0.vault.is_ready_made()
         {
-            return Ok(client.clone());
+            return Ok(FencedClient::client(client.clone()));
         }
         Ok(Renewing::client(Arc::clone(&self.0.vault), session.default_namespace.clone()))
     }
@@ -166,11 +164,16 @@ impl Cluster {
 
     /// Sends once (again with other credentials if they are rejected) and returns the response
     /// head.
-    pub(crate) async fn send(
-        &self,
+    #[inline(never)]
+    pub(crate) fn send<'a>(
+        &'a self,
         lane: Lane,
-        outgoing: &Outgoing,
-    ) -> Result<Answer, RequestError> {
+        outgoing: &'a Outgoing,
+    ) -> BoxFuture<'a, Result<Answer, RequestError>> {
+        Box::pin(self.send_unboxed(lane, outgoing))
+    }
+
+    async fn send_unboxed(&self, lane: Lane, outgoing: &Outgoing) -> Result<Answer, RequestError> {
         let vault = &self.0.vault;
         let first = vault.session().await.map_err(|error| no_login(outgoing, error))?;
         let mut session = Arc::clone(&first);
@@ -222,10 +225,7 @@ impl Cluster {
         urgency: Urgency,
     ) -> Result<Bytes, RequestError> {
         let policy = Arc::clone(&self.0.policy.read());
-        // On the heap, to keep the surrounding futures small.
-        let exchange =
-            self.exchange(Lane::Writing, outgoing, Some(urgency), &policy.error_backoffs);
-        Box::pin(exchange).await
+        self.exchange(Lane::Writing, outgoing, Some(urgency), &policy.error_backoffs).await
     }
 
     /// The same with custom pauses between the attempts.
@@ -237,7 +237,20 @@ impl Cluster {
         self.exchange(Lane::Writing, outgoing, Some(Urgency::Normal), backoffs).await
     }
 
-    async fn exchange(
+    /// On the heap, to keep the surrounding futures small, and compiled in this crate only: the
+    /// bodies of futures are otherwise compiled again in every crate that awaits them.
+    #[inline(never)]
+    fn exchange<'a>(
+        &'a self,
+        lane: Lane,
+        outgoing: &'a Outgoing,
+        limited: Option<Urgency>,
+        backoffs: &'a [Duration],
+    ) -> BoxFuture<'a, Result<Bytes, RequestError>> {
+        Box::pin(self.exchange_unboxed(lane, outgoing, limited, backoffs))
+    }
+
+    async fn exchange_unboxed(
         &self,
         lane: Lane,
         outgoing: &Outgoing,
@@ -291,8 +304,7 @@ impl Cluster {
         let Some(fence) = self.1.clone().filter(|_| outgoing.changes()) else {
             return self.clone();
         };
-        let right = fence();
-        self.fenced_by(Arc::new(move || fence().filter(|now| Some(*now) == right)))
+        self.fenced_by(fence::bound(&fence))
     }
 
     async fn fetch_once(
@@ -303,7 +315,7 @@ impl Cluster {
     ) -> Result<Bytes, RequestError> {
         // Pinned here, so that it is not moved into each of the surrounding futures.
         let exchange = std::pin::pin!(async {
-            let response = self.send(lane, outgoing).await?;
+            let response = self.send_unboxed(lane, outgoing).await?;
             read_all(outgoing, response).await
         });
         let span = tracing::info_span!(
@@ -338,11 +350,11 @@ impl Cluster {
         };
         let fence = self.1.as_ref().filter(|_| outgoing.changes());
         let request = outgoing.to_request()?;
-        let Some(sent) = send_while_fence_open(fence, door.send(request)).await else {
-            let message = "this replica does not lead (any more)".to_owned();
+        let fenced = |error: fence::Fenced| {
             let (method, path) = (&outgoing.method, &outgoing.path);
-            return Err(RequestError::local(Failure::Fenced, method, path, message));
+            RequestError::local(Failure::Fenced, method, path, error.to_string())
         };
+        let sent = fence::send_while_open(fence, door.send(request)).await.map_err(fenced)?;
         let response = match sent {
             Ok(response) => response,
             Err(error) => {
@@ -425,17 +437,6 @@ impl Outgoing {
             RequestError::local(Failure::Malformed, &self.method, &self.path, message)
         })
     }
-}
-
-/// Sends while the fence is open: it is checked before the first step and before every further one,
-/// such as after a connection was established. Nothing is sent after it has closed.
-async fn send_while_fence_open<F: Future>(fence: Option<&Fence>, sending: F) -> Option<F::Output> {
-    let mut sending = std::pin::pin!(sending);
-    std::future::poll_fn(|context| match fence {
-        Some(fence) if fence().is_none() => Poll::Ready(None),
-        _ => sending.as_mut().poll(context).map(Some),
-    })
-    .await
 }
 
 /// The whole body, within the size limit of responses.

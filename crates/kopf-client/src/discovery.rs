@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _};
 use kopf_model::Resource;
 use serde::de::DeserializeOwned;
@@ -155,7 +156,16 @@ impl Cluster {
     ///
     /// # Errors
     /// Fails if the roots of the API cannot be read.
-    pub async fn discover(
+    #[inline(never)]
+    pub fn discover<'a>(
+        &'a self,
+        groups: Option<&'a BTreeSet<String>>,
+    ) -> BoxFuture<'a, Result<Discovered, RequestError>> {
+        // On the heap, and compiled in this crate only.
+        Box::pin(self.discover_groups(groups))
+    }
+
+    async fn discover_groups(
         &self,
         groups: Option<&BTreeSet<String>>,
     ) -> Result<Discovered, RequestError> {
@@ -210,7 +220,15 @@ impl Cluster {
     ///
     /// # Errors
     /// Fails if the roots of the API cannot be read either.
-    pub async fn discover_versions(
+    #[inline(never)]
+    pub fn discover_versions<'a>(
+        &'a self,
+        versions: &'a BTreeSet<GroupVersion>,
+    ) -> BoxFuture<'a, Result<Discovered, RequestError>> {
+        Box::pin(self.discover_only(versions))
+    }
+
+    async fn discover_only(
         &self,
         versions: &BTreeSet<GroupVersion>,
     ) -> Result<Discovered, RequestError> {
@@ -249,7 +267,7 @@ impl Cluster {
         let answer: AnyAnswer = self.ask(path.to_owned(), AGGREGATED).await?;
         let known = ["APIGroupDiscoveryList", "APIVersions", "APIGroupList"];
         if !known.contains(&answer.kind.as_str()) {
-            tracing::warn!(path, kind = answer.kind, "unexpected answer to discovery");
+            tracing::warn!(path, kind = answer.kind, "unexpected response to discovery");
         }
         Ok(Some(answer))
     }

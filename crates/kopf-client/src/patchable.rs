@@ -1,7 +1,7 @@
 //! Asks the server whether it accepts patches of a resource if discovery does not say so.
 //!
 //! While a CustomResourceDefinition is terminating, discovery does not list `patch`, although the
-//! server accepts patches until the last object is gone. Only the response to a patch tells.
+//! server accepts patches until the last object is gone. Only the response to a patch is reliable.
 
 use std::time::Duration;
 

@@ -24,8 +24,13 @@ use tower::{BoxError, Service, ServiceExt as _};
 /// How many idle connections are kept: as many as there may be concurrent writes, since with fewer
 /// most writes of a burst would need a new connection.
 const IDLE_MAX: usize = 128;
-/// How long they are kept; each has buffers.
+/// How long a few of them are kept.
 const IDLE_KEPT: Duration = Duration::from_secs(8);
+/// How many that are: enough for operators that write now and then.
+const IDLE_FEW: usize = 8;
+/// How long the others are kept after a burst: each has buffers, which lie between what the burst has
+/// freed, so that this cannot be returned to the system.
+const SURPLUS_KEPT: Duration = Duration::from_millis(800);
 
 /// The connections to one server; cheap to clone.
 #[derive(Clone)]
@@ -211,16 +216,35 @@ fn keep(inner: &Arc<Inner>, sender: SendRequest<Body>) {
 
 /// Closes connections that are idle for too long, until there are none.
 async fn sweep(pool: Weak<Inner>) {
+    let mut period = SURPLUS_KEPT / 2;
     loop {
-        tokio::time::sleep(IDLE_KEPT).await;
+        tokio::time::sleep(period).await;
         let Some(inner) = pool.upgrade() else { return };
         let mut idle = inner.idle.lock();
-        idle.connections
-            .retain(|(sender, since)| since.elapsed() < IDLE_KEPT && !sender.is_closed());
+        idle.close_old();
         if idle.connections.is_empty() {
             idle.is_swept = false;
             return;
         }
+        period = match idle.connections.len() {
+            // The next burst may begin any time.
+            0..=IDLE_FEW => SURPLUS_KEPT,
+            _ => SURPLUS_KEPT / 2,
+        };
+    }
+}
+
+impl Idle {
+    /// Closes connections that are idle for too long.
+    fn close_old(&mut self) {
+        // The least recently used ones come first.
+        let mut surplus = self.connections.len().saturating_sub(IDLE_FEW);
+        self.connections.retain(|(sender, since)| {
+            let is_surplus = surplus > 0;
+            surplus = surplus.saturating_sub(1);
+            let kept = if is_surplus { SURPLUS_KEPT } else { IDLE_KEPT };
+            since.elapsed() < kept && !sender.is_closed()
+        });
     }
 }
 

@@ -34,7 +34,7 @@ impl Reach {
     pub(crate) fn found(&self, address: Option<&str>) {
         let Some(since) = self.0.lock().take() else { return };
         let (place, seconds) = (place(address), since.elapsed().as_secs());
-        tracing::info!(target: "kopf.requests", "{place} answers again, after {seconds} s.");
+        tracing::info!(target: "kopf.requests", "{place} responds again after {seconds} s.");
     }
 }
 

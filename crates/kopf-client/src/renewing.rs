@@ -1,7 +1,8 @@
 //! The client for user code: gets the session from the vault for every request, so that it uses new
 //! logins too.
 //!
-//! Adds nothing else: no retries, no limits, no counters. Those are for the engine's own requests.
+//! Adds nothing else but the fence of the handler: no retries, no limits, no counters. Those are for
+//! the engine's own requests.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,6 +12,7 @@ use http::{Request, StatusCode};
 use kube::client::Body;
 use tower::{BoxError, Service};
 
+use crate::fence;
 use crate::transport_error::is_certificate_rejected;
 use crate::vault::{Answer, Vault};
 
@@ -28,6 +30,7 @@ impl Renewing {
 
     async fn send(self, request: Request<Body>) -> Result<Answer, BoxError> {
         let (parts, body) = request.into_parts();
+        let fence = fence::of_request(&parts.method);
         // Kept, since it may have to be sent again.
         let bytes = body.collect_bytes().await?;
         let again = |parts: &http::request::Parts| {
@@ -36,7 +39,8 @@ impl Renewing {
         let first = self.vault.session().await?;
         let mut session = Arc::clone(&first);
         loop {
-            let refusal = match session.writing.send(again(&parts)).await {
+            let sending = session.writing.send(again(&parts));
+            let refusal = match fence::send_while_open(fence.as_ref(), sending).await? {
                 Ok(response) if response.status() == StatusCode::UNAUTHORIZED => Ok(response),
                 Err(error) if is_certificate_rejected(&*error) => Err(error),
                 other => return other,

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::Either;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -142,20 +143,28 @@ impl Vault {
     /// The current session. If it has expired, uses other credentials of the same login, or logs in
     /// again.
     pub(crate) async fn session(&self) -> Result<Arc<Session>, LoginError> {
-        if let Some(session) = self.valid() {
-            return Ok(session);
+        match self.valid() {
+            Some(session) => Ok(session),
+            None => self.renew().await,
         }
-        if self.id.is_current() {
-            return Err(LoginError::Recursive);
-        }
-        let mut last = self.logging_in.lock().await;
-        if let Some(session) = self.valid() {
-            return Ok(session);
-        }
-        match self.open_best(&mut last).await {
-            Some(Ok(session)) => Ok(session),
-            _ => self.log_in(&mut last).await,
-        }
+    }
+
+    /// On the heap, since it is rarely needed, and is compiled in this crate only.
+    #[inline(never)]
+    fn renew(&self) -> BoxFuture<'_, Result<Arc<Session>, LoginError>> {
+        Box::pin(async {
+            if self.id.is_current() {
+                return Err(LoginError::Recursive);
+            }
+            let mut last = self.logging_in.lock().await;
+            if let Some(session) = self.valid() {
+                return Ok(session);
+            }
+            match self.open_best(&mut last).await {
+                Some(Ok(session)) => Ok(session),
+                _ => self.log_in(&mut last).await,
+            }
+        })
     }
 
     /// Replaces a rejected session: with other credentials of the same login, or by a new login,
@@ -163,7 +172,16 @@ impl Vault {
     ///
     /// `None` if the new login was for this very request, which started with the first session, and
     /// all of its credentials were rejected too; or if the request is part of the login.
-    pub(crate) async fn replace(
+    #[inline(never)]
+    pub(crate) fn replace<'a>(
+        &'a self,
+        refused: &'a Session,
+        first: &'a Session,
+    ) -> BoxFuture<'a, Result<Option<Arc<Session>>, LoginError>> {
+        Box::pin(self.replace_unboxed(refused, first))
+    }
+
+    async fn replace_unboxed(
         &self,
         refused: &Session,
         first: &Session,
@@ -215,7 +233,9 @@ impl Vault {
         let credentials = self.id.scope(self.login.login()).await?;
         *self.others.lock() = credentials;
         let Some(session) = self.open_best(last).await.transpose()? else {
-            tracing::warn!("{title} has failed: no credentials were retrieved.");
+            tracing::warn!(
+                "{title} has failed: no credentials were retrieved from the login handlers."
+            );
             return Err(LoginError::Nothing);
         };
         if is_told {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
-use kopf_model::{Object, Resource};
+use kopf_model::{Object, Resource, backoff};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
@@ -212,7 +212,7 @@ impl From<RequestError> for Stopped {
     }
 }
 
-impl<T: Clone> Watcher<T> {
+impl<T: Clone + Send + Sync + 'static> Watcher<T> {
     /// Creates a watcher that has not started yet.
     pub fn new(
         cluster: Cluster,
@@ -300,7 +300,7 @@ impl<T: Clone> Watcher<T> {
                     tokio::time::sleep(pause).await;
                 }
                 Err(Stopped::Closed) => return Err(Closed),
-                Err(Stopped::Moved) => match self.move_part().await? {
+                Err(Stopped::Moved) => match self.move_part(&mut version).await? {
                     Next::Watch => {}
                     Next::List => return Ok(()),
                 },
@@ -366,8 +366,8 @@ impl<T: Clone> Watcher<T> {
 
     fn pause_after(&self, failures: u32) -> Duration {
         let limits = &self.collection.limits;
-        let doubling = 2u32.saturating_pow(failures.saturating_sub(1).min(16));
-        let bounded = limits.backoff.saturating_mul(doubling).min(limits.backoff_max);
+        let earlier = failures.saturating_sub(1).min(16);
+        let bounded = backoff::doubled(limits.backoff, earlier, limits.backoff_max);
         let spread = bounded.as_secs_f64() * (0.75 + fastrand::f64() * 0.5);
         // A limit that is meant as "no limit" may be too long to be multiplied.
         Duration::try_from_secs_f64(spread).unwrap_or(bounded)

@@ -127,6 +127,23 @@ async fn idle_connections_are_closed_after_a_while() {
 }
 
 #[tokio::test]
+async fn only_a_few_connections_outlive_a_burst() {
+    let (address, connections) = serve(usize::MAX).await;
+    let pool = pool(&address);
+    let unread: Vec<_> = futures::future::join_all((0..40).map(|_| pool.send(get("/api")))).await;
+    for response in unread {
+        response.unwrap().into_body().collect().await.unwrap();
+    }
+    assert_eq!(pool.0.idle.lock().connections.len(), 40);
+    tokio::time::pause();
+    tokio::time::sleep(2 * super::SURPLUS_KEPT).await;
+    assert_eq!(pool.0.idle.lock().connections.len(), super::IDLE_FEW);
+    tokio::time::resume();
+    ask(&pool).await;
+    assert_eq!(connections.load(Ordering::SeqCst), 40);
+}
+
+#[tokio::test]
 async fn a_missing_server_is_unreached() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use futures::future::join_all;
-use kopf_model::Object;
+use kopf_model::{Object, Version};
 
 use super::{Closed, Observation, Page, RESUME_ATTEMPTS_MAX, Watcher, completed, malformed};
 use crate::address;
@@ -27,7 +27,7 @@ pub struct Remembered {
     pub is_known: Arc<dyn Fn(&Object) -> bool + Send + Sync>,
 }
 
-impl<T: Clone> Watcher<T> {
+impl<T: Clone + Send + Sync + 'static> Watcher<T> {
     /// Lets the watch start with remembered data, if the server matches it.
     #[must_use]
     pub fn remembering(mut self, remembered: Option<Remembered>) -> Self {
@@ -75,14 +75,11 @@ impl<T: Clone> Watcher<T> {
         let mut path = self.path(None);
         address::push_query(&mut path, "limit", "1");
         let (version, objects) = self.first_page(path).await?;
-        let version: u64 = version.parse().unwrap_or(0);
-        if version < remembered.version {
+        let known = Version::from_number(remembered.version);
+        if Version::parse(&version) < known {
             return Ok(Err("the server is at an older version"));
         }
-        let is_newer = |object: &Object| {
-            let version = object.resource_version().parse::<u64>();
-            version.is_ok_and(|version| version > remembered.version)
-        };
+        let is_newer = |object: &Object| Version::of(object) > known;
         if objects.iter().any(|object| !is_newer(object) && !(remembered.is_known)(object)) {
             return Ok(Err("the server has other objects"));
         }
