@@ -33,16 +33,16 @@ pub struct Filters {
 }
 
 /// What a condition says: whether it holds, or why it cannot tell.
-pub type Held = Result<bool, CallbackError>;
+pub type FilterResult = Result<bool, CallbackError>;
 
 /// A condition on the whole object and what happened to it.
-pub type When = Arc<dyn Fn(&Subject, &Occasion) -> Held + Send + Sync>;
+pub type When = Arc<dyn Fn(&Subject, &Occasion) -> FilterResult + Send + Sync>;
 
 /// A function of a label or annotation (`None` if absent) and the same data as for [`When`].
-pub type MetaFn = Arc<dyn Fn(Option<&str>, &Subject, &Occasion) -> Held + Send + Sync>;
+pub type MetaFn = Arc<dyn Fn(Option<&str>, &Subject, &Occasion) -> FilterResult + Send + Sync>;
 
 /// A function of a field (`None` if absent) and the same data as for [`When`].
-pub type ValueFn = Arc<dyn Fn(Option<&Value>, &Subject, &Occasion) -> Held + Send + Sync>;
+pub type ValueFn = Arc<dyn Fn(Option<&Value>, &Subject, &Occasion) -> FilterResult + Send + Sync>;
 
 /// A condition on one label or annotation.
 #[derive(Clone)]
@@ -87,7 +87,12 @@ impl Filters {
     ///
     /// # Errors
     /// Fails when a function of a user does; none is called after it.
-    pub fn match_with(&self, subject: &Subject, occasion: &Occasion, matching: Matching) -> Held {
+    pub fn match_with(
+        &self,
+        subject: &Subject,
+        occasion: &Occasion,
+        matching: Matching,
+    ) -> FilterResult {
         if !self.match_metadata(subject, occasion)? || !self.match_value(subject, occasion)? {
             return Ok(false);
         }
@@ -99,7 +104,7 @@ impl Filters {
         self.when.as_ref().map_or(Ok(true), |when| when(subject, occasion))
     }
 
-    fn match_metadata(&self, subject: &Subject, occasion: &Occasion) -> Held {
+    fn match_metadata(&self, subject: &Subject, occasion: &Occasion) -> FilterResult {
         let object = &subject.object;
         for (key, filter) in &self.labels {
             if !filter.matches(object.label(key), subject, occasion)? {
@@ -114,7 +119,7 @@ impl Filters {
         Ok(true)
     }
 
-    fn match_value(&self, subject: &Subject, occasion: &Occasion) -> Held {
+    fn match_value(&self, subject: &Subject, occasion: &Occasion) -> FilterResult {
         let Some(field) = &self.field else { return Ok(true) };
         let filter = self.value.as_ref().unwrap_or(&ValueFilter::Present);
         match occasion {
@@ -128,7 +133,12 @@ impl Filters {
         }
     }
 
-    fn match_change(&self, subject: &Subject, occasion: &Occasion, needs_change: bool) -> Held {
+    fn match_change(
+        &self,
+        subject: &Subject,
+        occasion: &Occasion,
+        needs_change: bool,
+    ) -> FilterResult {
         let (Some(field), Occasion::Change(change)) = (&self.field, occasion) else {
             return Ok(true);
         };
@@ -152,7 +162,12 @@ impl MetaFilter {
     ///
     /// # Errors
     /// Fails when the function does.
-    pub fn matches(&self, value: Option<&str>, subject: &Subject, occasion: &Occasion) -> Held {
+    pub fn matches(
+        &self,
+        value: Option<&str>,
+        subject: &Subject,
+        occasion: &Occasion,
+    ) -> FilterResult {
         match self {
             Self::Equals(expected) => Ok(value == Some(expected.as_str())),
             Self::Present => Ok(value.is_some()),
@@ -167,7 +182,12 @@ impl ValueFilter {
     ///
     /// # Errors
     /// Fails when the function does.
-    pub fn matches(&self, value: Option<&Value>, subject: &Subject, occasion: &Occasion) -> Held {
+    pub fn matches(
+        &self,
+        value: Option<&Value>,
+        subject: &Subject,
+        occasion: &Occasion,
+    ) -> FilterResult {
         match self {
             Self::Equals(expected) => Ok(value.is_some_and(|value| equal(value, expected))),
             Self::Present => Ok(value.is_some()),

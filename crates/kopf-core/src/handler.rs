@@ -7,7 +7,7 @@ use std::time::Duration;
 use kopf_model::{CallbackError, FieldPath, Resource, Selector};
 use serde_json::Value;
 
-use crate::filter::{Filters, Held, Matching};
+use crate::filter::{FilterResult, Filters, Matching};
 use crate::occasion::{Occasion, Reason, Subject};
 
 pub mod invoke;
@@ -485,7 +485,7 @@ impl Handler {
     ///
     /// # Errors
     /// Fails when a function of a user does.
-    pub fn matches(&self, subject: &Subject, occasion: &Occasion) -> Held {
+    pub fn matches(&self, subject: &Subject, occasion: &Occasion) -> FilterResult {
         let field_needs_change = self.kind.field_needs_change();
         self.filters.match_with(subject, occasion, Matching::Now { field_needs_change })
     }
@@ -494,7 +494,7 @@ impl Handler {
     ///
     /// # Errors
     /// Fails when a function of a user does.
-    pub fn prematches(&self, subject: &Subject, occasion: &Occasion) -> Held {
+    pub fn prematches(&self, subject: &Subject, occasion: &Occasion) -> FilterResult {
         self.filters.match_with(subject, occasion, Matching::Ever)
     }
 

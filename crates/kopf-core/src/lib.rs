@@ -3,6 +3,7 @@
 //!
 //! No clock, no task, no network: the same inputs give the same plan. Time is passed in as `now`.
 
+pub mod answers;
 pub mod cause;
 pub mod convert;
 pub mod daemon;

@@ -88,11 +88,11 @@ pub enum EventKind {
 
 /// A view of an object that is always the newest known state.
 #[derive(Clone)]
-pub struct Live(Arc<parking_lot::RwLock<Sight>>);
+pub struct Live(Arc<parking_lot::RwLock<Latest>>);
 
 /// The content of a [`Live`]. Written by cycles and by the daemon's own writes, which may overtake
 /// each other; read by the daemon.
-struct Sight {
+struct Latest {
     object: Object,
     /// No older state is shown, if versions are numbers.
     version: Version,
@@ -154,8 +154,8 @@ impl Live {
     #[must_use]
     pub fn new(object: Object) -> Self {
         let version = Version::of(&object);
-        let sight = Sight { object: object.at_rest(), version };
-        Self(Arc::new(parking_lot::RwLock::new(sight)))
+        let latest = Latest { object: object.at_rest(), version };
+        Self(Arc::new(parking_lot::RwLock::new(latest)))
     }
 
     /// The newest known state; its tree, if the handler builds one, is dropped with it.
@@ -169,11 +169,11 @@ impl Live {
     /// The response to a write arrives before the events of earlier writes by others.
     pub fn set(&self, object: Object) {
         let version = Version::of(&object);
-        let mut sight = self.0.write();
-        if version.is_older_than(sight.version) {
+        let mut latest = self.0.write();
+        if version.is_older_than(latest.version) {
             return;
         }
-        *sight = Sight { object: object.at_rest(), version };
+        *latest = Latest { object: object.at_rest(), version };
     }
 
     /// Accepts any next state, because the server was restored from a backup.

@@ -101,6 +101,7 @@ impl From<StorageError> for PlanError {
 }
 
 /// The work of a cycle.
+#[derive(Clone)]
 pub struct Agenda {
     /// What happened; `None` if no handler could ever apply to the object.
     pub change: Option<Change>,
@@ -288,6 +289,8 @@ impl Agenda {
         if !self.state.extras().is_empty() {
             let (storage, object) = (&*inputs.storages.progress, inputs.snapshot.object());
             self.state.purge(storage, object, &self.owned, &mut self.early)?;
+            // Otherwise, they would be remembered, and superseded again in the next turn.
+            self.state.keep_current();
         }
         Ok(())
     }

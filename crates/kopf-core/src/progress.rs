@@ -243,6 +243,19 @@ impl State {
         }
     }
 
+    /// Drops the states of other purposes. The records of all handlers are being removed, so those
+    /// that are left must be stored again.
+    pub fn keep_current(&mut self) {
+        let current = self.purpose.map(Reason::as_str);
+        self.handlers.retain(|handler| {
+            let purpose = handler.record.purpose.as_deref();
+            purpose.is_none() || purpose == current
+        });
+        for handler in &mut self.handlers {
+            handler.origin = None;
+        }
+    }
+
     /// The counts of other purposes whose handlers are still in the state.
     #[must_use]
     pub fn extras(&self) -> Vec<(String, Counts)> {
@@ -391,6 +404,11 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// Notes that the progress so far is being stored.
+    pub fn note_saved(&mut self) {
+        self.unsaved_since = None;
     }
 
     /// Requests the removal of the records in the state and of their sub-handlers.

@@ -68,6 +68,8 @@ pub struct Ticket<K> {
     pub key: K,
     /// How many offers this run answers.
     pub offers: u32,
+    /// How long the key was ready before it was taken.
+    pub waited: Duration,
     /// Whether the run is an early attempt during the pause after an error.
     pub is_early: bool,
 }
@@ -204,9 +206,10 @@ impl<K: QueueKey> Queue<K> {
             entry.answered = [entry.woken.take(), entry.wake_at.take()].into_iter().flatten().min();
         }
         let offers = std::mem::take(&mut entry.offers);
+        let waited = now.saturating_sub(entry.ready_at);
         self.running += 1;
         self.ready -= 1;
-        Some(Ticket { key, offers, is_early })
+        Some(Ticket { key, offers, waited, is_early })
     }
 
     /// Returns a ticket; the result is the pause if the run failed.

@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use kopf_model::backoff::doubled;
+
 /// This many in a row are not delayed.
 const IMMEDIATE_MAX: u32 = 10;
 /// The first pause after them; each one is twice as long as the one before.
@@ -33,12 +35,6 @@ impl RetryPacing {
             Some(excess) => doubled(PAUSE, excess, PAUSE_MAX).saturating_sub(took),
         }
     }
-}
-
-/// A pause that doubles each time, up to a limit.
-#[must_use]
-pub fn doubled(first: Duration, times: u32, max: Duration) -> Duration {
-    first.saturating_mul(2_u32.saturating_pow(times)).min(max)
 }
 
 #[cfg(test)]

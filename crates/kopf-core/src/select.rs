@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kopf_model::CallbackError;
 
-use crate::filter::{Held, Matching};
+use crate::filter::{FilterResult, Matching};
 use crate::handler::{Handler, HandlerId, HandlerKind};
 use crate::occasion::{Change, Occasion, Subject};
 use crate::registry::deduplicate;
@@ -77,7 +77,11 @@ pub fn for_background(
 ///
 /// # Errors
 /// Fails with the first filter that does.
-pub fn is_of_interest(handlers: &[Arc<Handler>], subject: &Subject, change: &Change) -> Held {
+pub fn is_of_interest(
+    handlers: &[Arc<Handler>],
+    subject: &Subject,
+    change: &Change,
+) -> FilterResult {
     let occasion = Occasion::Change(change.clone());
     any(handlers, |handler| handler.prematches(subject, &occasion))
 }
@@ -86,7 +90,11 @@ pub fn is_of_interest(handlers: &[Arc<Handler>], subject: &Subject, change: &Cha
 ///
 /// # Errors
 /// Fails with the first filter that does.
-pub fn requires_finalizer(handlers: &[Arc<Handler>], subject: &Subject, change: &Change) -> Held {
+pub fn requires_finalizer(
+    handlers: &[Arc<Handler>],
+    subject: &Subject,
+    change: &Change,
+) -> FilterResult {
     let occasion = Occasion::Change(change.clone());
     any(handlers, |handler| {
         let is_held = matches!(handler.kind, HandlerKind::Delete { optional: false });
@@ -94,7 +102,7 @@ pub fn requires_finalizer(handlers: &[Arc<Handler>], subject: &Subject, change: 
     })
 }
 
-fn choose(handlers: &[Arc<Handler>], concerns: impl Fn(&Handler) -> Held) -> Selected {
+fn choose(handlers: &[Arc<Handler>], concerns: impl Fn(&Handler) -> FilterResult) -> Selected {
     let mut chosen = Vec::new();
     for handler in handlers {
         if concerns(handler)? {
@@ -104,7 +112,7 @@ fn choose(handlers: &[Arc<Handler>], concerns: impl Fn(&Handler) -> Held) -> Sel
     Ok(deduplicate(chosen))
 }
 
-fn any(handlers: &[Arc<Handler>], concerns: impl Fn(&Handler) -> Held) -> Held {
+fn any(handlers: &[Arc<Handler>], concerns: impl Fn(&Handler) -> FilterResult) -> FilterResult {
     for handler in handlers {
         if concerns(handler)? {
             return Ok(true);

@@ -106,7 +106,8 @@ pub struct Posting {
 /// Cooperation with other operators.
 #[derive(Clone, Debug)]
 pub struct Peering {
-    /// The name of the peering object. Changes apply after a restart.
+    /// The name of the peering object. Changes apply within a few seconds: our record moves to the
+    /// other object, whose records decide from then on.
     pub name: String,
     /// Our priority; the highest one works, the others pause.
     /// Changes apply from the next keep-alive on.
@@ -119,7 +120,8 @@ pub struct Peering {
     pub mandatory: bool,
     /// No peering at all. Changes apply after a restart.
     pub standalone: bool,
-    /// Kopf's name, without effect: the scope of the operator decides.
+    /// Use the peering object of the whole cluster even if the operator serves only some
+    /// namespaces; others have one peering object per namespace. Changes apply after a restart.
     pub clusterwide: bool,
 }
 
@@ -144,8 +146,8 @@ pub struct Watching {
     /// How many objects one page of a list has; `None` for whole lists.
     /// Changes apply to watches that are opened afterwards.
     pub chunk_size: Option<u32>,
-    /// Let the server stream what exists instead of listing it; lists are the way back if it
-    /// refuses. Changes apply to watches that are opened afterwards.
+    /// Let the server stream existing objects instead of listing them; if it refuses, they are
+    /// listed. Changes apply to watches that are opened afterwards.
     pub initial_streaming: bool,
     /// Only objects with these labels, checked by the server.
     /// Changes apply to watches that are opened afterwards.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use kopf_model::backoff;
+
 /// Counts the errors in a row about one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttle {
@@ -13,7 +15,7 @@ impl Throttle {
     ///
     /// `None` if there are no delays, which means no throttling.
     pub fn note_error(&mut self, delays: &[Duration]) -> Option<Duration> {
-        let delay = delay_after(self.errors, delays)?;
+        let delay = backoff::listed(self.errors, delays)?;
         self.errors = self.errors.saturating_add(1);
         Some(delay)
     }
@@ -28,15 +30,6 @@ impl Throttle {
     pub fn is_active(&self) -> bool {
         self.errors > 0
     }
-}
-
-/// The delay after this many earlier errors in a row: the delays in order, the last one repeats.
-///
-/// `None` if there are no delays.
-#[must_use]
-pub fn delay_after(errors: u32, delays: &[Duration]) -> Option<Duration> {
-    let last = delays.len().checked_sub(1)?;
-    Some(delays[usize::try_from(errors).unwrap_or(last).min(last)])
 }
 
 #[cfg(test)]

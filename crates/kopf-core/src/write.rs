@@ -36,6 +36,7 @@ pub use request::{Content, Guard, Part, Request};
 const CONFLICTS_MAX: u32 = 3;
 
 /// The requests of one patch of one object.
+#[derive(Clone)]
 pub struct Writer<'a> {
     patch: Cow<'a, Patch>,
     object: &'a Object,
@@ -55,7 +56,7 @@ pub struct Writer<'a> {
 }
 
 /// How a transformation has failed; it is dropped then.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum TransformationFailure {
     /// With an error of its own.
     Error(CallbackError),
@@ -64,7 +65,7 @@ pub enum TransformationFailure {
 }
 
 /// The result of a patch.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum End {
     /// There was nothing to change.
     Unchanged,
@@ -119,7 +120,7 @@ struct Sent {
     is_for_uid: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Progress {
     Going,
     /// The status is permanently rejected, which must not block the rest.

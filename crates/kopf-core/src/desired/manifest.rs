@@ -59,7 +59,7 @@ pub enum ManifestError {
     #[error("{0} is desired twice")]
     Twice(ChildKey),
     /// The metadata or the labels are not maps.
-    #[error("the metadata of a desired {0} are malformed")]
+    #[error("the metadata of a desired {0} is malformed")]
     Malformed(String),
 }
 

@@ -365,6 +365,28 @@ fn an_update_superseded_by_a_deletion_is_purged() {
 }
 
 #[test]
+fn a_deletion_that_is_retried_supersedes_an_update_once() {
+    let mut changed = held(handled());
+    changed["spec"]["size"] = json!(2);
+    let update = handler("u", HandlerKind::Update);
+    let mut world = World::new(changed, vec![update, delete("d")]);
+    world.cycle(None, 0.0, &[("u", again(100.0))]);
+    world.body = deleting(world.body.clone());
+    let (_, called) = world.cycle(None, 5.0, &[("d", again(60.0))]);
+    assert_eq!(called, ["d"]);
+    assert!(world.annotation("kopf.zalando.org/u").is_none());
+    let progress = world.annotation("kopf.zalando.org/d").map(str::to_owned);
+    assert!(progress.as_ref().is_some_and(|it| it.contains(r#""retries":1"#)));
+    world.take_writes();
+    // Some other event.
+    let (_, called) = world.cycle(None, 6.0, &[]);
+    assert!(called.is_empty() && world.take_writes().is_empty());
+    assert_eq!(world.annotation("kopf.zalando.org/d"), progress.as_deref());
+    let superseded = world.lines.iter().filter(|line| line.contains("is superseded"));
+    assert_eq!(superseded.count(), 1);
+}
+
+#[test]
 fn a_reverted_change_leaves_no_progress() {
     let mut changed = handled();
     changed["spec"]["size"] = json!(2);

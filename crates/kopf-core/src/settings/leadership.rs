@@ -19,7 +19,7 @@ pub struct Leadership {
     /// How long others wait after the last renewal of a Lease that they saw.
     /// Changes apply after a restart.
     pub lease_duration: Duration,
-    /// How long a leader goes on after the last renewal that succeeded.
+    /// How long a leader continues after its last successful renewal.
     /// Changes apply after a restart.
     pub renew_deadline: Duration,
     /// The pause between attempts to acquire or to renew the Lease. Changes apply after a restart.
@@ -34,7 +34,7 @@ pub struct Leadership {
 /// What replicas do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LeadershipMode {
-    /// There is one replica, which asks nobody.
+    /// There is one replica, which always acts.
     #[default]
     Alone,
     /// One leads, the others stand by.

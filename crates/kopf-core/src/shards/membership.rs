@@ -283,6 +283,13 @@ impl Membership {
         expired.filter(|_| !self.is_leaving).map(expiration).collect()
     }
 
+    /// When the next Lease of another member expires, unless it is renewed.
+    #[must_use]
+    pub fn next_expiry(&self) -> Option<Moment> {
+        let is_held = |(identity, seen): &(&String, &Seen)| seen.record.holder == **identity;
+        self.others.iter().filter(is_held).map(|(_, seen)| self.expiry(seen)).min()
+    }
+
     /// The Leases that are no longer needed, with their versions: their lives ended long ago, and
     /// the table does not name them.
     #[must_use]

@@ -49,7 +49,9 @@ fn fields_are_named_with_what_is_wrong() {
 
 #[test]
 fn functions_are_not_called() {
-    let when = Arc::new(|_: &_, _: &_| -> crate::filter::Held { panic!("it is not to be called") });
+    let when = Arc::new(|_: &_, _: &_| -> crate::filter::FilterResult {
+        panic!("it is not to be called")
+    });
     let filters = Filters { when: Some(when), ..Filters::default() };
     let mismatch = filters.mismatch(&subject(json!({})), &Occasion::Index, Matching::Ever);
     assert_eq!(mismatch, None);
