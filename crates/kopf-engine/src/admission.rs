@@ -180,10 +180,10 @@ impl Admission {
         let client_config = server::client_config(&endpoint, local, &tls.authority);
         let admission = Arc::new(self);
         let acceptor = Arc::new(RwLock::new(tls.acceptor));
-        let (tls_acceptor, answering) = (Some(Arc::clone(&acceptor)), Arc::clone(&admission));
-        let serving = ports.serve(Port { listener, tls: tls_acceptor, answering });
+        let (tls_acceptor, responder) = (Some(Arc::clone(&acceptor)), Arc::clone(&admission));
+        let serving = ports.serve(Port { listener, tls: tls_acceptor, responder });
         let serving = AbortOnDropHandle::new(tokio::spawn(serving));
-        tracing::debug!(%local, "answering reviews");
+        tracing::debug!(%local, "responding to reviews");
         definitions::warn_of_gaps(&admission.charts);
         let managed = endpoint.managed.clone();
         tokio::select! {

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use kopf_client::{Failure, RequestError, Urgency};
 use kopf_core::daemon::{Patience, Stage};
 use kopf_core::handler::{Delay, Handler, HandlerKind};
@@ -28,6 +29,7 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::attempt::{self, Request};
+use crate::callbacks;
 use crate::context::notice::Notice;
 use crate::context::shared::{Served, Shared, object_span};
 use crate::key::Key;
@@ -116,7 +118,7 @@ struct ExitGuard {
 
 impl Daemon {
     /// Starts a daemon or timer.
-    pub(crate) fn spawn(spawning: Spawning) -> Self {
+    pub(crate) async fn spawn(spawning: Spawning) -> Self {
         let Spawning { shared, served, key, handler, live, write_lock, memo, changed, was_there } =
             spawning;
         shared.background.count.fetch_add(1, Ordering::Relaxed);
@@ -145,7 +147,7 @@ impl Daemon {
         };
         let task = match &handler.kind {
             HandlerKind::Timer(options) => {
-                let delay = runner.initial_delay(&options.initial_delay).unwrap_or_default();
+                let delay = runner.initial_delay(&options.initial_delay).await.unwrap_or_default();
                 let spread_max =
                     runner.shared.runtime.context.settings.read().background.timer_spread_max;
                 let spread = match was_there {
@@ -348,14 +350,15 @@ impl Runner {
 
     /// How long to wait before the first attempt. There is no delay if the function fails:
     /// otherwise the handler might never start.
-    fn initial_delay(&self, delay: &Delay) -> Option<Duration> {
+    async fn initial_delay(&self, delay: &Delay) -> Option<Duration> {
         let compute = match delay {
             Delay::None => return None,
             Delay::Fixed(delay) => return Some(*delay),
             Delay::Computed(compute) => compute,
         };
         let subject = self.subject();
-        let failure = match std::panic::catch_unwind(AssertUnwindSafe(|| compute(&subject))) {
+        let computed = AssertUnwindSafe(callbacks::decide(|| compute(&subject)));
+        let failure = match computed.catch_unwind().await {
             Ok(Ok(delay)) => return Some(delay),
             Ok(Err(error)) => format!("failed: {error}"),
             Err(panic) => format!("panicked: {}", panic_text(panic.as_ref())),
@@ -367,7 +370,12 @@ impl Runner {
 
     async fn run_daemon(&mut self) {
         let HandlerKind::Daemon(options) = &self.handler.kind else { return };
-        if let Some(delay) = self.initial_delay(&options.initial_delay)
+        let delay = tokio::select! {
+            biased;
+            delay = self.initial_delay(&options.initial_delay) => delay,
+            () = self.stopper.wait(None) => return,
+        };
+        if let Some(delay) = delay
             && self.stopper.sleep(delay).await
         {
             return;

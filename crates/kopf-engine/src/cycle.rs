@@ -32,6 +32,7 @@ use crate::store::Flags;
 use crate::store::memory::{Memory, Progress};
 use crate::write::{Applied, limit};
 
+mod apply;
 mod conflicts;
 mod desired;
 mod dry_run;
@@ -41,7 +42,6 @@ mod observers;
 mod own_changes;
 mod paused;
 mod sub_handlers;
-mod writing;
 
 use desired::DesiredChildren;
 use own_changes::Wanted;
@@ -310,7 +310,7 @@ impl Cycle {
     async fn turn(&mut self) -> Result<Next, CycleError> {
         // 4. Collect everything that the decision needs.
         let fingerprint = self.scan().map(|it| it.essence);
-        let snapshot = self.snapshot(fingerprint)?;
+        let snapshot = self.snapshot(fingerprint).await?;
         let served = Arc::clone(&self.served);
         // 5. Detect what happened, before any user code runs.
         let change = cause::detect(&snapshot, &served.finalizer);
@@ -332,7 +332,7 @@ impl Cycle {
             now: self.shared.runtime.clock.now(),
         };
         // 6-7. Select the handlers, and those that are due.
-        let mut agenda = Agenda::make(inputs, change)?;
+        let mut agenda = callbacks::decide(|| Agenda::make(inputs, change.clone())).await?;
         self.log_agenda(&agenda);
         history::note_cause(self, &agenda, &snapshot);
         let (step, cause) = (agenda.step, cause_span(&agenda));
@@ -361,7 +361,12 @@ impl Cycle {
         let patch = std::mem::take(&mut *self.patch.lock());
         own_changes::note_wanted(self, &patch);
         let closing = self.closing(&background, children.wake_at);
-        let mut plan = agenda.conclude_with(inputs, patch, closing, &mut subs)?;
+        let may_ask = self.may_ask();
+        let (mut plan, subs) =
+            callbacks::decide_from(may_ask, (agenda, patch, subs), |(agenda, patch, mut subs)| {
+                agenda.conclude_with(inputs, patch, closing, &mut subs).map(|plan| (plan, subs))
+            })
+            .await?;
         plan.is_continued |= children.must_wait;
         let remember = plan.remember.take();
         self.memory.progress = remember.map(|main| Progress { main: Some(main), subs });
@@ -435,7 +440,7 @@ impl Cycle {
         Ok(ChildrenState { must_wait: false, wake_at })
     }
 
-    fn snapshot(&mut self, fingerprint: Option<EssenceHash>) -> Result<Snapshot, CycleError> {
+    async fn snapshot(&mut self, fingerprint: Option<EssenceHash>) -> Result<Snapshot, CycleError> {
         let subject = self.subject();
         let event = self.gone.then_some(EventKind::Deleted);
         let memory = Seen {
@@ -448,7 +453,12 @@ impl Cycle {
         let known = self.essence.take();
         let known = known.filter(|(known, _)| is_exact && Some(*known) == fingerprint);
         let known = known.map(|(_, essence)| essence);
-        let snapshot = Snapshot::take(subject, event, memory, &self.served.storages, extra, known)?;
+        let storages = &self.served.storages;
+        let input = (subject, known);
+        let snapshot = callbacks::decide_from(self.may_ask(), input, |(subject, known)| {
+            Snapshot::take(subject, event, memory, storages, extra, known)
+        })
+        .await?;
         self.essence = fingerprint.map(|it| (it, snapshot.new.clone()));
         if snapshot.new.is_partial() && !std::mem::replace(&mut self.flags.unread, true) {
             let (namespace, name) = (self.object.namespace(), self.object.name());
@@ -498,7 +508,7 @@ impl Cycle {
             Applied::Unchanged => {}
             Applied::Changed(object) => {
                 let before = std::mem::replace(&mut self.object, object.clone());
-                has_old_progress = plan.is_handled && self.has_old_progress()?;
+                has_old_progress = plan.is_handled && self.has_old_progress().await?;
                 own_changes::watch_for_loops(self, &before, &object).await;
                 if step == Step::Add && !self.is_held(&object) && !object.is_deleting() {
                     // Continuing would request it again, endlessly.
@@ -560,10 +570,12 @@ impl Cycle {
     ///
     /// A list may be older than the last write before a crash, and its events may be late. If the
     /// progress stayed there, it would make handlers skip a later change.
-    fn has_old_progress(&self) -> Result<bool, CallbackError> {
+    async fn has_old_progress(&self) -> Result<bool, CallbackError> {
         let (progress, handlers) =
             (&*self.served.storages.progress, &self.served.handlers.changing);
-        match State::load(progress, &self.object, handlers, self.shared.runtime.clock.now()) {
+        let now = self.shared.runtime.clock.now();
+        let load = || State::load(progress, &self.object, handlers, now);
+        match callbacks::decide(load).await {
             Ok(state) => Ok(state.iter().next().is_some()),
             Err(StorageError::Callback(error)) => Err(error),
             Err(_) => Ok(false),
@@ -621,6 +633,11 @@ impl Cycle {
             let memo = self.memory.memo(&self.shared.runtime.memos, self.object.uid());
             Arc::new(CallbackContext { memo, patch: Arc::clone(&self.patch) })
         })
+    }
+
+    /// Whether filters or storages of users take part in the decisions.
+    fn may_ask(&self) -> bool {
+        self.served.has_callbacks || self.shared.marks.are_storages_custom
     }
 
     fn scan(&self) -> Option<Fingerprints> {

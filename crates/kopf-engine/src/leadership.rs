@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use kopf_core::election::TimesError;
 use kopf_core::settings::{Leadership as Settings, LeadershipMode};
+use kopf_model::lease::LABEL_MAX;
 use tokio::sync::oneshot;
 
 mod election;
@@ -103,7 +104,11 @@ pub(crate) fn prepare(
 ) -> Result<LeadershipMode, LeadershipError> {
     if settings.mode != LeadershipMode::Alone {
         settings.times()?;
-        name_of(settings)?;
+        let name = name_of(settings)?;
+        // Members find each other by a label with the name.
+        if settings.mode == LeadershipMode::Shards && name.len() > LABEL_MAX {
+            return Err(LeadershipError::Name { name });
+        }
         tenure.share_with_others();
     }
     Ok(settings.mode)

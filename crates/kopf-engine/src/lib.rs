@@ -43,7 +43,7 @@ pub use reporting::lines;
 pub use reporting::log_sink::{LogRecord, LogSink};
 pub use reporting::status::{
     EngineWatches, HandlerStatus, LATENCY_BOUNDS, LeadershipStatus, Status, StatusHandle,
-    WatchStatus, WorkStatus,
+    WAIT_BOUNDS, Waits, WatchStatus, WorkStatus,
 };
 pub use serving::debug;
 pub use serving::probes::{ProbesEndpoint, ProbesError};

@@ -114,6 +114,12 @@ impl Pool {
             return Err(HandlerError::Cancelled);
         }
         // Another replica may start soon: everything that can be stopped is stopped now.
+        let running = async {
+            match self.tenure.is_shared() {
+                true => kopf_client::within_fence(&self.tenure.fence(), running).await,
+                false => running.await,
+            }
+        };
         tokio::select! {
             biased;
             returned = running => returned,
@@ -170,7 +176,7 @@ impl Pool {
         // Threads of the pool know neither the subscriber of this task nor its span.
         let dispatch = tracing::dispatcher::get_default(tracing::Dispatch::clone);
         let span = tracing::Span::current();
-        let function = kopf_client::carry_login(function);
+        let function = kopf_client::carry_fence(kopf_client::carry_login(function));
         let excess = Arc::clone(&self.excess);
         let running = tokio::task::spawn_blocking(move || {
             let returned = tracing::dispatcher::with_default(&dispatch, || span.in_scope(function));

@@ -360,6 +360,7 @@ impl Reactor {
             work.running = load.running;
             work.queued = load.ready;
             work.queue_age = load.age;
+            work.queue_waits = load.waits;
             work.delayed = load.delayed;
             work.background = background;
             work.blocking = blocking;

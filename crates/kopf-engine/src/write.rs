@@ -6,7 +6,9 @@
 use bytes::Bytes;
 use kopf_client::{Cluster, Failure, PatchContent, RequestError, Target, Urgency};
 use kopf_core::write::{Content, End, Look, Rejection, TransformationFailure, Version, Writer};
-use kopf_model::{Object, Patch, Resource};
+use kopf_model::{Object, Patch, Resource, Transformation};
+
+use crate::callbacks;
 
 mod ambiguity;
 mod lock;
@@ -48,11 +50,17 @@ pub(crate) async fn send(
     patch: &Patch,
     urgency: Urgency,
 ) -> Result<Applied, RequestError> {
+    let calls_functions = patch.transformations.iter().any(Transformation::is_function);
     let mut writer = Writer::new(patch, resource, object);
     let mut last_error = None;
     loop {
-        let next =
-            writer.next_request().map(|request| (request.to_status, content_of(&request.content)));
+        let next;
+        (writer, next) = callbacks::decide_from(calls_functions, writer, |mut writer| {
+            let request = writer.next_request();
+            let next = request.map(|request| (request.to_status, content_of(&request.content)));
+            (writer, next)
+        })
+        .await;
         for failure in writer.failures() {
             match failure {
                 TransformationFailure::Error(error) => {

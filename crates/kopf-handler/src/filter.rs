@@ -1,9 +1,11 @@
 //! Filters from plain functions: of labels, values, and views of the object.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_core::filter::When;
+use kopf_core::answers::{CallbackId, on_thread};
+use kopf_core::filter::{FilterResult, When};
 use kopf_core::handler::Delay;
 use kopf_core::{MetaFilter, Occasion, Subject, ValueFilter};
 use kopf_model::{Resource, resource::SelectorName};
@@ -18,15 +20,15 @@ use crate::object::FromObject;
     label = "neither a view of an object nor a change",
     note = "derive `serde::Deserialize` for it, or take `&Object`, `&Spec`, `&Meta`, `&Diff`"
 )]
-pub trait Sight: Sized {
+pub trait FilterInput: Sized {
     /// Reads the argument; `None` if it does not exist here, so that the handler does not apply to
     /// the object.
-    fn see(subject: &Subject, occasion: &Occasion) -> Option<Self>;
+    fn read(subject: &Subject, occasion: &Occasion) -> Option<Self>;
 }
 
 #[diagnostic::do_not_recommend]
-impl<V: FromObject> Sight for V {
-    fn see(subject: &Subject, _: &Occasion) -> Option<Self> {
+impl<V: FromObject> FilterInput for V {
+    fn read(subject: &Subject, _: &Occasion) -> Option<Self> {
         look(subject)
     }
 }
@@ -39,13 +41,16 @@ impl<V: FromObject> Sight for V {
 )]
 pub trait Condition<Look>: Send + Sync + 'static {
     /// Whether the handler applies to the object.
-    fn holds(&self, subject: &Subject, occasion: &Occasion) -> bool;
+    ///
+    /// # Errors
+    /// Fails while the answer of a [`blocking`] condition is unknown.
+    fn holds(&self, subject: &Subject, occasion: &Occasion) -> FilterResult;
 }
 
 #[diagnostic::do_not_recommend]
-impl<S: Sight, F: Fn(&S) -> bool + Send + Sync + 'static> Condition<(S,)> for F {
-    fn holds(&self, subject: &Subject, occasion: &Occasion) -> bool {
-        S::see(subject, occasion).is_some_and(|sight| self(&sight))
+impl<S: FilterInput, F: Fn(&S) -> bool + Send + Sync + 'static> Condition<(S,)> for F {
+    fn holds(&self, subject: &Subject, occasion: &Occasion) -> FilterResult {
+        Ok(S::read(subject, occasion).is_some_and(|input| self(&input)))
     }
 }
 
@@ -54,8 +59,43 @@ impl<F> Condition<(Subject, Occasion)> for F
 where
     F: Fn(&Subject, &Occasion) -> bool + Send + Sync + 'static,
 {
-    fn holds(&self, subject: &Subject, occasion: &Occasion) -> bool {
-        self(subject, occasion)
+    fn holds(&self, subject: &Subject, occasion: &Occasion) -> FilterResult {
+        Ok(self(subject, occasion))
+    }
+}
+
+/// A condition that may block its thread; see [`blocking`].
+pub struct Blocking<C, Look> {
+    condition: Arc<C>,
+    look: PhantomData<fn(Look)>,
+}
+
+/// A condition that may take long, such as one that reads files or asks other services.
+///
+/// The engine calls it on another thread, and handles other objects meanwhile. Other conditions
+/// must return at once.
+///
+/// ```
+/// use kopf_handler::{Spec, filter::{blocking, condition}};
+///
+/// fn is_licensed(spec: &Spec) -> bool {
+///     let licenses = std::fs::read_to_string("/etc/licenses").unwrap_or_default();
+///     licenses.lines().any(|line| Some(line) == spec["license"].as_str())
+/// }
+///
+/// let licensed = condition(blocking(is_licensed));
+/// ```
+pub fn blocking<C: Condition<Look>, Look>(condition: C) -> Blocking<C, Look> {
+    Blocking { condition: Arc::new(condition), look: PhantomData }
+}
+
+#[diagnostic::do_not_recommend]
+impl<C: Condition<Look>, Look: 'static> Condition<Blocking<(), Look>> for Blocking<C, Look> {
+    fn holds(&self, subject: &Subject, occasion: &Occasion) -> FilterResult {
+        let id = CallbackId::of(Arc::as_ptr(&self.condition).cast::<()>());
+        let (condition, subject) = (Arc::clone(&self.condition), subject.clone());
+        let occasion = occasion.clone();
+        on_thread(id, move || condition.holds(&subject, &occasion))
     }
 }
 
@@ -79,12 +119,12 @@ impl<V: ?Sized, F: Fn(Option<&V>) -> bool + Send + Sync + 'static> Acceptance<V,
 }
 
 #[diagnostic::do_not_recommend]
-impl<V: ?Sized, S: Sight, F> Acceptance<V, (S,)> for F
+impl<V: ?Sized, S: FilterInput, F> Acceptance<V, (S,)> for F
 where
     F: Fn(Option<&V>, &S) -> bool + Send + Sync + 'static,
 {
     fn accepts(&self, value: Option<&V>, subject: &Subject, occasion: &Occasion) -> bool {
-        S::see(subject, occasion).is_some_and(|sight| self(value, &sight))
+        S::read(subject, occasion).is_some_and(|input| self(value, &input))
     }
 }
 
@@ -100,21 +140,23 @@ where
 
 /// A condition on the whole object.
 pub fn condition<Look>(condition: impl Condition<Look>) -> When {
-    Arc::new(move |subject, occasion| Ok(condition.holds(subject, occasion)))
+    Arc::new(move |subject, occasion| condition.holds(subject, occasion))
 }
 
 /// A view of an object; `None` if the object does not match the type.
 #[must_use]
 pub fn look<V: FromObject>(subject: &Subject) -> Option<V> {
     V::from_object(subject)
-        .inspect_err(|error| tracing::warn!(target: "kopf.objects", %error, "filter does not fit"))
+        .inspect_err(|error| {
+            tracing::warn!(target: "kopf.objects", %error, "the object does not match the type of a filter");
+        })
         .ok()
 }
 
 /// The argument of a condition; `None` if the handler does not apply to the object.
 #[must_use]
-pub fn see<S: Sight>(subject: &Subject, occasion: &Occasion) -> Option<S> {
-    S::see(subject, occasion)
+pub fn read_input<S: FilterInput>(subject: &Subject, occasion: &Occasion) -> Option<S> {
+    S::read(subject, occasion)
 }
 
 /// A condition on a label or an annotation: a function of its value, `None` if the key is absent.

@@ -24,8 +24,8 @@ pub use serde_json::{Value, json};
 
 pub use crate::declare::{Declaration, HandlerSet, function};
 pub use crate::filter::{
-    condition, delay, matching_resources, meta_matches, meta_matches_with, see, value_matches,
-    value_matches_with,
+    condition, delay, matching_resources, meta_matches, meta_matches_with, read_input,
+    value_matches, value_matches_with,
 };
 pub use crate::input::{Input, InputMut, InputRef, Requirement};
 pub use crate::outcome::{FinishPlain, Returning};

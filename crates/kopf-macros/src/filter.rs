@@ -145,9 +145,10 @@ fn views<'a>(inputs: impl Iterator<Item = &'a Pat>) -> Result<(TokenStream, Vec<
             Type::Reference(reference) => (reference.elem.as_ref(), quote!(&#name)),
             other => (other, quote!(#name)),
         };
-        let see = quote_spanned!(view.span()=> ::kopf::__private::see::<#view>(subject, occasion));
+        let read =
+            quote_spanned!(view.span()=> ::kopf::__private::read_input::<#view>(subject, occasion));
         views.extend(quote_spanned!(view.span()=>
-            let ::std::option::Option::Some(#name) = #see else {
+            let ::std::option::Option::Some(#name) = #read else {
                 return ::std::result::Result::Ok(false);
             };
         ));

@@ -17,6 +17,11 @@ struct Testing;
 #[doc = include_str!("../../../docs/src/recipes.md")]
 struct Recipes;
 
+/// Its last example is a test and needs the test kit.
+#[cfg(feature = "testing")]
+#[doc = include_str!("../../../docs/src/tutorial.md")]
+struct Tutorial;
+
 pages! {
     Activities: "handlers/activities.md",
     Admission: "handlers/admission.md",
@@ -40,6 +45,5 @@ pages! {
     Settings: "reference/settings.md",
     Status: "handlers/status.md",
     Toolkit: "toolkit.md",
-    Tutorial: "tutorial.md",
     Running: "running.md",
 }

@@ -25,11 +25,29 @@
 //!     .when(|diff: &Diff| diff.touches("spec.size"));
 //! let operator = kopf::operator!("demo", [resumed]).with(large);
 //! ```
+//!
+//! Conditions must return at once. One that reads files or asks other services is wrapped in
+//! [`blocking`]; lifecycles and storages call [`on_thread`] or [`later`] for such work. The engine
+//! then waits for the answer without delaying other objects:
+//!
+//! ```
+//! use kopf::filter::blocking;
+//! use kopf::prelude::*;
+//!
+//! fn is_licensed(spec: &Spec) -> bool {
+//!     let licenses = std::fs::read_to_string("/etc/licenses").unwrap_or_default();
+//!     licenses.lines().any(|line| Some(line) == spec["license"].as_str())
+//! }
+//!
+//! #[kopf::on::create("kopfexamples", when = blocking(is_licensed))]
+//! async fn created() {}
+//! ```
 
+pub use kopf_core::answers::{CallbackId, later, on_thread};
 pub use kopf_core::filter::{Filters, MetaFilter, ValueFilter};
 pub use kopf_core::invoke::CallbackError;
 pub use kopf_core::occasion::{Occasion, Subject};
 pub use kopf_handler::filter::{
-    Acceptance, Condition, Sight, meta_matches, meta_matches_with, value_matches,
-    value_matches_with,
+    Acceptance, Blocking, Condition, FilterInput, blocking, meta_matches, meta_matches_with,
+    value_matches, value_matches_with,
 };

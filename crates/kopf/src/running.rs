@@ -216,7 +216,7 @@ impl Config {
         leadership.ranges = self.ranges.unwrap_or(leadership.ranges);
         settings.snapshots.file = self.snapshot.clone().or(settings.snapshots.file.take());
         let peering = &mut settings.peering;
-        peering.clusterwide = self.all_namespaces;
+        peering.clusterwide |= self.all_namespaces;
         if let Some(standalone) = self.standalone {
             peering.standalone = standalone;
         }

@@ -15,6 +15,7 @@ use tracing::Instrument as _;
 
 use super::Admission;
 use crate::attempt::{self, Cancelled, Request};
+use crate::callbacks;
 use crate::context::shared::object_span;
 
 /// Why a review cannot be processed.
@@ -75,10 +76,12 @@ impl Admission {
         };
         let subject = Subject { resource, object };
         let answer = self.run(&subject, Arc::new(review), webhook).await?;
+        let uid = text(request, "uid");
+        let response = || answer.to_value(&uid, subject.object.value());
         Ok(json!({
             "apiVersion": body.get("apiVersion").cloned().unwrap_or("admission.k8s.io/v1".into()),
             "kind": "AdmissionReview",
-            "response": answer.to_value(&text(request, "uid"), subject.object.value())?,
+            "response": callbacks::decide(response).await?,
         }))
     }
 
@@ -101,7 +104,8 @@ impl Admission {
         let memo = memos.of_reviewed(uid, review.operation == "CREATE");
         let mut answer = Answer::new(memo);
         let span = object_span(subject);
-        for handler in select::for_occasion(&candidates, subject, &occasion)? {
+        let select = || select::for_occasion(&candidates, subject, &occasion);
+        for handler in callbacks::decide(select).await? {
             let request = Request {
                 subject: Some(subject),
                 patch: Some(Arc::clone(&answer.patch)),

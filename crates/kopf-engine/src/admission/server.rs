@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::review::ReviewError;
 use super::{Admission, AdmissionEndpoint, AdmissionError, Pem, conversion};
-use crate::serving::ports::{Answering, Asked, BodyError, refuse, respond};
+use crate::serving::ports::{BodyError, IncomingRequest, Responder, refuse, respond};
 use crate::serving::tls;
 
 /// How often oversized reviews are logged.
@@ -94,13 +94,13 @@ struct Purpose<'a> {
     bytes_max: usize,
 }
 
-impl Answering for Admission {
+impl Responder for Admission {
     /// Responds even if a condition or a transformation panics, so that the cluster gets the
     /// reason.
-    async fn answer(&self, asked: Asked) -> Response<Full<Bytes>> {
-        let path = asked.request.uri().path().to_owned();
-        let answering = AssertUnwindSafe(self.answer_review(asked));
-        futures::FutureExt::catch_unwind(answering).await.unwrap_or_else(|panic| {
+    async fn answer(&self, incoming: IncomingRequest) -> Response<Full<Bytes>> {
+        let path = incoming.request.uri().path().to_owned();
+        let responding = AssertUnwindSafe(self.answer_review(incoming));
+        futures::FutureExt::catch_unwind(responding).await.unwrap_or_else(|panic| {
             let text = format!("the review could not be answered: {}", panic_text(panic.as_ref()));
             tracing::error!(path, "{text}");
             refuse(StatusCode::INTERNAL_SERVER_ERROR, &text)
@@ -109,23 +109,24 @@ impl Answering for Admission {
 }
 
 impl Admission {
-    async fn answer_review(&self, asked: Asked) -> Response<Full<Bytes>> {
-        if asked.request.method() != Method::POST {
+    async fn answer_review(&self, incoming: IncomingRequest) -> Response<Full<Bytes>> {
+        if incoming.request.method() != Method::POST {
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "reviews are posted");
         }
-        let path = asked.request.uri().path().trim_matches('/');
+        let path = incoming.request.uri().path().trim_matches('/');
         let path = percent_decode_str(path).decode_utf8_lossy().into_owned();
-        let Some(Purpose { webhook, definition, bytes_max }) = self.purpose(&path, &asked) else {
+        let Some(Purpose { webhook, definition, bytes_max }) = self.purpose(&path, &incoming)
+        else {
             let text = format!("there is no handler at /{path}");
             return refuse(StatusCode::NOT_FOUND, &text);
         };
-        let headers = asked
+        let headers = incoming
             .request
             .headers()
             .iter()
             .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
             .collect();
-        let body = match asked.body(bytes_max).await {
+        let body = match incoming.body(bytes_max).await {
             Ok(body) => body,
             Err(error) => {
                 self.log_refused(&path, &error);
@@ -173,8 +174,8 @@ impl Admission {
     }
 
     /// The purpose of a path; `None` if the path is unknown, so that its body is not read.
-    fn purpose<'a>(&self, path: &'a str, asked: &Asked) -> Option<Purpose<'a>> {
-        let settings = asked.settings();
+    fn purpose<'a>(&self, path: &'a str, incoming: &IncomingRequest) -> Option<Purpose<'a>> {
+        let settings = incoming.settings();
         let (review, conversion) = (settings.review_bytes_max, settings.conversion_bytes_max);
         // Without a path, all handlers and all conversions are used.
         if path.is_empty() {

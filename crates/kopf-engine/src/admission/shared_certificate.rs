@@ -33,7 +33,7 @@ const PREPARED: &str = "kopf.dev/prepared";
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SharedError {
-    #[error("could not make a certificate")]
+    #[error("could not create a certificate")]
     Make(#[from] rcgen::Error),
     #[error("could not use the Secret {name}")]
     Request { name: String, source: Box<RequestError> },

@@ -93,7 +93,7 @@ impl Upkeep {
         let now = self.admission.runtime.clock.now();
         if let Err(error) = shared.refresh(&mut self.endpoint, is_chief, now).await {
             let error = crate::error_chain::chain(&error);
-            tracing::warn!(error, "could not look at the certificate of the replicas");
+            tracing::warn!(error, "could not read the certificate of the replicas");
         }
     }
 

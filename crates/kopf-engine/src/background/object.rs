@@ -17,6 +17,7 @@ use kopf_model::{Object, Timestamp};
 use tokio::time::Instant;
 
 use super::{Daemon, Leaving, Spawning, yield_for_exit};
+use crate::callbacks;
 use crate::context::shared::{Served, Shared};
 use crate::key::Key;
 use crate::write::WriteLock;
@@ -118,18 +119,16 @@ impl ObjectBackground {
         }
         let was_there = self.live.is_none() && situation.is_listed;
         let live = self.live(snapshot.object());
-        let matching = select::for_background(
-            &served.handlers.spawning,
-            &snapshot.subject,
-            &Occasion::Background { live },
-            &self.forever_stopped,
-        )?;
+        let occasion = Occasion::Background { live };
+        let (handlers, stopped) = (&served.handlers.spawning, &self.forever_stopped);
+        let select = || select::for_background(handlers, &snapshot.subject, &occasion, stopped);
+        let matching = callbacks::decide(select).await?;
         let is_deleting = snapshot.object().is_deleting();
         if !snapshot.diff.is_empty() {
             self.note_change();
         }
         if !is_deleting && situation.may_start {
-            self.spawn_missing(situation, &matching, was_there, memo);
+            self.spawn_missing(situation, &matching, was_there, memo).await;
         }
         let reason =
             if is_deleting { StopReason::RESOURCE_DELETED } else { StopReason::FILTERS_MISMATCH };
@@ -183,7 +182,7 @@ impl ObjectBackground {
         }
     }
 
-    fn spawn_missing(
+    async fn spawn_missing(
         &mut self,
         situation: &Situation<'_>,
         matching: &[Arc<Handler>],
@@ -206,7 +205,8 @@ impl ObjectBackground {
                 memo: memo(),
                 changed,
                 was_there,
-            });
+            })
+            .await;
             self.daemons.insert(Arc::clone(&handler.id), daemon);
         }
     }

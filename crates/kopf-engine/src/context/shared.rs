@@ -77,7 +77,7 @@ pub(crate) struct Served {
 impl Served {
     pub(crate) fn new(resource: Arc<Resource>, shared: &Shared) -> Self {
         let handlers = shared.registry.for_resource(&resource);
-        let Marks { storages, finalizer } = shared.marks.clone();
+        let Marks { storages, finalizer, .. } = shared.marks.clone();
         let mut own_annotations = storages.progress.own_annotations();
         let notes = storages.diffbase.own_annotations(&Object::from_value(serde_json::Value::Null));
         own_annotations.extend(notes.clone());

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use kopf_client::Policy;
 use kopf_core::queue::Limits;
-use kopf_core::settings::{Settings, Storages};
+use kopf_core::settings::{
+    DiffbaseStorageSetting, Persistence, ProgressStorageSetting, Serving, Settings, Storages,
+};
 use kopf_model::keys::EmptyPrefix;
 use tokio::time::Instant;
 
@@ -27,12 +29,18 @@ const WITH_RESTART: &str = "after a restart of the operator";
 pub(crate) struct Marks {
     pub(crate) storages: Storages,
     pub(crate) finalizer: String,
+    /// Whether a storage is code of a user or front end.
+    pub(crate) are_storages_custom: bool,
 }
 
 impl Marks {
     pub(crate) fn of(settings: &Settings) -> Result<Self, EmptyPrefix> {
+        let Persistence { progress_storage, diffbase_storage, finalizer, .. } =
+            &settings.persistence;
+        let are_storages_custom = matches!(progress_storage, ProgressStorageSetting::Custom(_))
+            || matches!(diffbase_storage, DiffbaseStorageSetting::Custom(_));
         let storages = settings.persistence.storages()?;
-        Ok(Self { storages, finalizer: settings.persistence.finalizer.clone() })
+        Ok(Self { storages, finalizer: finalizer.clone(), are_storages_custom })
     }
 }
 
@@ -186,9 +194,9 @@ fn kept(settings: &Settings) -> Vec<Kept> {
         ("scanning.disabled", format!("{:?}", scanning.disabled)),
         ("leadership", format!("{leadership:?}")),
         ("snapshots", format!("{snapshots:?}")),
-        ("peering.name", format!("{:?}", peering.name)),
         ("peering.standalone", format!("{:?}", peering.standalone)),
         ("peering.mandatory", format!("{:?}", peering.mandatory)),
+        ("peering.clusterwide", format!("{:?}", peering.clusterwide)),
         ("persistence.finalizer", format!("{:?}", persistence.finalizer)),
         ("persistence.progress_storage", format!("{:?}", persistence.progress_storage)),
         ("persistence.diffbase_storage", format!("{:?}", persistence.diffbase_storage)),
@@ -196,5 +204,24 @@ fn kept(settings: &Settings) -> Vec<Kept> {
     let with = |effect: &'static str| move |(name, value)| Kept { name, value, effect };
     let watches = watches.into_iter().map(with(WITH_WATCHES));
     let logins = logins.into_iter().map(with(WITH_LOGIN));
-    watches.chain(logins).chain(restarts.into_iter().map(with(WITH_RESTART))).collect()
+    let ports = kept_by_ports(&settings.serving);
+    let restarts = restarts.into_iter().chain(ports).map(with(WITH_RESTART));
+    watches.chain(logins).chain(restarts).collect()
+}
+
+/// The limits of the operator's own ports.
+fn kept_by_ports(serving: &Serving) -> [(&'static str, String); 11] {
+    [
+        ("serving.connections_max", format!("{:?}", serving.connections_max)),
+        ("serving.reserved_files", format!("{:?}", serving.reserved_files)),
+        ("serving.handshake_timeout", format!("{:?}", serving.handshake_timeout)),
+        ("serving.head_timeout", format!("{:?}", serving.head_timeout)),
+        ("serving.body_timeout", format!("{:?}", serving.body_timeout)),
+        ("serving.write_timeout", format!("{:?}", serving.write_timeout)),
+        ("serving.idle_timeout", format!("{:?}", serving.idle_timeout)),
+        ("serving.head_bytes_max", format!("{:?}", serving.head_bytes_max)),
+        ("serving.review_bytes_max", format!("{:?}", serving.review_bytes_max)),
+        ("serving.conversion_bytes_max", format!("{:?}", serving.conversion_bytes_max)),
+        ("serving.buffered_bytes_max", format!("{:?}", serving.buffered_bytes_max)),
+    ]
 }

@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use super::{Cycle, Mode, dry_run, observers};
 use crate::attempt::report;
+use crate::callbacks;
 use crate::children::rehearsal::{Action, Proposal};
 use crate::children::{HandlerMemory, Knowledge};
 
@@ -126,7 +127,8 @@ pub(super) async fn ask_all(
         }
     };
     let view = condition::view_of(cycle);
-    let matching = select::for_occasion(handlers, &snapshot.subject, &Occasion::Desired)?;
+    let select = || select::for_occasion(handlers, &snapshot.subject, &Occasion::Desired);
+    let matching = callbacks::decide(select).await?;
     let mut all = DesiredChildren { view: Some(view), ..DesiredChildren::default() };
     for handler in handlers.iter().filter(|handler| !is_observer(handler)) {
         let answer = if matching.iter().any(|other| Arc::ptr_eq(other, handler)) {
@@ -222,7 +224,8 @@ pub(super) async fn observe(
     let served = Arc::clone(&cycle.served);
     let handlers = &served.handlers.desired;
     let mut wake_at = None;
-    for handler in select::for_occasion(handlers, &snapshot.subject, &Occasion::Desired)? {
+    let select = || select::for_occasion(handlers, &snapshot.subject, &Occasion::Desired);
+    for handler in callbacks::decide(select).await? {
         if is_observer(&handler) {
             wake_at = earliest(wake_at, look(cycle, &handler, snapshot, view).await);
         }

@@ -87,11 +87,10 @@ impl Cycle {
         let mut attempted: Vec<HandlerId> = Vec::new();
         loop {
             let now = shared.runtime.clock.now();
-            let mut due = callbacks::choose(
-                &shared.lifecycle,
-                || pass.choosing(),
-                || agenda.due(&shared.lifecycle, now),
-            )?;
+            let lifecycle = &shared.lifecycle;
+            let choose =
+                || callbacks::choose(lifecycle, || pass.choosing(), || agenda.due(lifecycle, now));
+            let mut due = callbacks::decide(choose).await?;
             due.retain(|handler| !attempted.contains(&handler.id));
             if due.is_empty() || self.mode == super::Mode::Closing {
                 return Ok(());
@@ -163,16 +162,22 @@ impl Cycle {
         tracing::debug!("storing progress while a handler is still running");
         // The cleanup after a crash must find the records of the sub-handlers.
         agenda.state.note_subrefs(&handler.id, &pass.sub_ids(&handler.id));
-        let mut patch = agenda.checkpoint(inputs)?;
         // Only the requests of finished handlers: the running one may be in the middle of its
         // changes.
         let finished_patch = pass.finished_patch.lock().clone();
         let transformations = finished_patch.transformations.len();
-        patch.absorb(finished_patch);
-        for state in pass.subs.lock().values_mut() {
-            let storage = &*self.served.storages.progress;
-            state.store(storage, inputs.snapshot.object(), &mut patch)?;
-        }
+        // Copies, since the running handler continues during slow callbacks.
+        let mut subs = pass.begin_saving();
+        let storage = &*self.served.storages.progress;
+        let store = || {
+            let mut patch = agenda.checkpoint(inputs)?;
+            patch.absorb(finished_patch.clone());
+            for state in &mut subs {
+                state.store(storage, inputs.snapshot.object(), &mut patch)?;
+            }
+            Ok::<_, CallbackError>(patch)
+        };
+        let patch = callbacks::decide(store).await?;
         let is_missed = match self.send_alone(&patch, Urgency::Normal).await {
             Ok(Applied::Changed(object)) => {
                 self.object = object;

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use super::{Cycle, CycleError, caught};
 use crate::attempt::{self, Request};
+use crate::callbacks;
 
 /// Updates the entries of the object in all indexes.
 pub(super) async fn index(cycle: &mut Cycle) -> Result<(), CallbackError> {
@@ -28,7 +29,8 @@ pub(super) async fn index(cycle: &mut Cycle) -> Result<(), CallbackError> {
         return Ok(());
     }
     let handlers = &served.handlers.indexing;
-    let matching = select::for_occasion(handlers, &subject, &Occasion::Index)?;
+    let select = || select::for_occasion(handlers, &subject, &Occasion::Index);
+    let matching = callbacks::decide(select).await?;
     // By ids: an index may be declared several times, for different kinds of objects.
     for handler in handlers.iter().filter(|it| !matching.iter().any(|other| other.id == it.id)) {
         with_index(cycle, handler, |index| index.discard(&object));
@@ -91,7 +93,8 @@ async fn deliver_event(
     let served = Arc::clone(&cycle.served);
     let subject = Subject { resource: Arc::clone(&served.resource), object };
     let occasion = Occasion::Event { kind };
-    for handler in select::for_occasion(&served.handlers.watching, &subject, &occasion)? {
+    let select = || select::for_occasion(&served.handlers.watching, &subject, &occasion);
+    for handler in callbacks::decide(select).await? {
         let now = cycle.shared.runtime.clock.now();
         let attempt = Attempt { retry: 0, started: now, now };
         let patch = Arc::clone(&cycle.patch);

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use kopf_core::cause::Snapshot;
 use kopf_core::loops::{changed_fields, patched_fields};
-use kopf_core::throttle::delay_after;
-use kopf_model::{FieldPath, Object, Patch, Timestamp};
+use kopf_model::{FieldPath, Object, Patch, Timestamp, backoff};
 
 use super::{Cycle, Next};
 
@@ -83,7 +82,7 @@ pub(super) fn after_own_change(cycle: &mut Cycle, snapshot: &Snapshot) -> Next {
     fields.truncate(10);
     let delays = cycle.shared.runtime.context.settings.read().queueing.error_delays.clone();
     let errors = cycle.memory.own_changes - OWN_CHANGES_MAX;
-    let delay = delay_after(errors, &delays).unwrap_or_default();
+    let delay = backoff::listed(errors, &delays).unwrap_or_default();
     tracing::warn!(
         fields = fields.join(", "),
         ?delay,

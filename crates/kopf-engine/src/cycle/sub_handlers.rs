@@ -81,6 +81,14 @@ impl Pass {
         self.subs.lock().values().filter_map(State::unsaved_since).min()
     }
 
+    /// The progress of all sub-handlers, which counts as saved from now on.
+    pub(crate) fn begin_saving(&self) -> Vec<State> {
+        let mut subs = self.subs.lock();
+        let states = subs.values().cloned().collect();
+        subs.values_mut().for_each(State::note_saved);
+        states
+    }
+
     /// The sub-handlers of a handler, at any depth.
     pub(crate) fn sub_ids(&self, parent: &str) -> Vec<HandlerId> {
         let subs = self.subs.lock();
@@ -226,11 +234,11 @@ impl SubInner {
             return Ok(());
         }
         let pass = &self.pass;
-        let selected = self.load(&registered)?;
+        let selected = callbacks::decide(|| self.load(&registered)).await?;
         let mut attempted: Vec<HandlerId> = Vec::new();
         loop {
             let now = pass.shared.runtime.clock.now();
-            let chosen = {
+            let choose = || {
                 let subs = pass.subs.lock();
                 let state = subs.get(&self.parent).expect("loaded just now");
                 let mut due = state.due(&selected, now);
@@ -238,8 +246,9 @@ impl SubInner {
                 due.retain(|handler| !attempted.contains(&handler.id));
                 let lifecycle = &pass.shared.lifecycle;
                 let choose = || lifecycle.choose(due, state);
-                callbacks::choose(lifecycle, || pass.choosing(), choose)?
+                callbacks::choose(lifecycle, || pass.choosing(), choose)
             };
+            let chosen = callbacks::decide(choose).await?;
             if chosen.is_empty() {
                 break;
             }
@@ -283,15 +292,13 @@ impl SubInner {
         }
         state.repurpose(&selected);
         let mut subs = pass.subs.lock();
-        if let Some(remembered) = subs.remove(&self.parent) {
-            state = state.catch_up(&remembered);
+        if let Some(remembered) = subs.get(&self.parent) {
+            state = state.catch_up(remembered);
         }
-        let rechecked = match pass.rerun_outdated && !is_deletion {
-            true => self.recheck(registered, &mut selected, &mut state, now),
-            false => Ok(()),
-        };
+        if pass.rerun_outdated && !is_deletion {
+            self.recheck(registered, &mut selected, &mut state, now)?;
+        }
         subs.insert(Arc::clone(&self.parent), state);
-        rechecked?;
         Ok(selected)
     }
 

@@ -1,13 +1,22 @@
 //! Maintains the Lease of the leader, or waits for it.
 
+use std::time::Duration;
+
 use kopf_core::election::{Election, Step, Term, Times, Write};
 use kopf_core::queue::Moment;
+use kopf_model::lease::{LABEL_MAX, LEADER_LABEL};
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::Share;
 use super::leases::{LeaseChange, Written};
 use super::replica::Replica;
 use crate::reporting::status::LeadershipStatus;
+
+/// What the event says about a replica at the end of its leadership.
+const STOPPED: &str = "stopped leading";
+/// How long a replica that ends waits for this event to be posted.
+const LAST_EVENT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// This replica as a candidate.
 pub(crate) struct Candidate {
@@ -111,10 +120,18 @@ impl Candidate {
         }
     }
 
+    /// The label by which `kopf explain` finds the Lease.
+    fn metadata(&self) -> Value {
+        match self.name.len() {
+            ..=LABEL_MAX => json!({"labels": {LEADER_LABEL: self.name}}),
+            _ => json!({}),
+        }
+    }
+
     async fn write(&mut self, write: &Write) {
         let sent_at = self.now();
         self.replica.note_sent();
-        let written = self.replica.leases.write(&self.name, write, serde_json::json!({})).await;
+        let written = self.replica.leases.write(&self.name, write, self.metadata()).await;
         let now = self.now();
         self.looked_at = now;
         match written {
@@ -134,7 +151,7 @@ impl Candidate {
     fn log_failure(&mut self, error: &str) {
         if self.replica.note_failure() {
             let lease = &self.name;
-            tracing::warn!(lease, error, "the Lease cannot be kept; trying again");
+            tracing::warn!(lease, error, "could not read or renew the Lease; retrying");
         }
     }
 
@@ -162,18 +179,15 @@ impl Candidate {
             (true, _) if !was_leading => {
                 let number = term.map(|term| term.number);
                 tracing::info!(lease = self.name, term = number, "this replica leads now");
-                self.replica.leases.announce(&self.name, self.election.identity(), "became leader");
+                let identity = self.election.identity();
+                self.replica.leases.announce(&self.name, identity, "became leader");
             }
             (false, Some(holder)) => {
                 tracing::info!(lease = self.name, holder, "another replica leads; standing by");
             }
             (false, None) if was_leading => {
                 tracing::warn!("this replica does not lead any more");
-                self.replica.leases.announce(
-                    &self.name,
-                    self.election.identity(),
-                    "stopped leading",
-                );
+                self.replica.leases.announce(&self.name, self.election.identity(), STOPPED);
             }
             _ => {}
         }
@@ -183,6 +197,18 @@ impl Candidate {
         let status =
             LeadershipStatus { identity, leads, term: number, holder, ..Default::default() };
         self.replica.publish(&status);
+    }
+
+    /// Posts an event about the end of this leadership; another replica may lead already.
+    async fn report_end(&mut self) {
+        if !std::mem::replace(&mut self.leads, false) {
+            return;
+        }
+        let identity = self.election.identity();
+        if let Some(posting) = self.replica.leases.announce(&self.name, identity, STOPPED) {
+            // The operator ends in any case.
+            let _ = tokio::time::timeout(LAST_EVENT_TIMEOUT, posting).await;
+        }
     }
 
     /// Releases the Lease, so that another replica leads at once.
@@ -196,6 +222,7 @@ impl Candidate {
                 Some(Step::Write(write)) => {
                     self.write(&write).await;
                     tracing::info!(lease = self.name, "the Lease was given up");
+                    self.report_end().await;
                 }
                 Some(Step::Wait(_)) | None => return,
             }

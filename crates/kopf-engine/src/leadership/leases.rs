@@ -16,6 +16,7 @@ use kopf_model::lease::{self, LeaseRecord};
 use kopf_model::{Object, Resource};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
 
 /// The Leases of one namespace.
@@ -83,11 +84,16 @@ impl Leases {
         self
     }
 
-    /// Posts an event about a Lease, as client-go does, without waiting for it. Operators need not
-    /// have the right to do this.
-    pub(crate) fn announce(&self, name: &str, identity: &str, what: &str) {
+    /// Posts an event about a Lease, as client-go does. The task may be awaited, or left to itself.
+    /// Operators need not have the right to do this.
+    pub(crate) fn announce(
+        &self,
+        name: &str,
+        identity: &str,
+        what: &str,
+    ) -> Option<JoinHandle<()>> {
         if !self.is_announced {
-            return;
+            return None;
         }
         let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let namespace = Arc::clone(&self.namespace);
@@ -108,7 +114,7 @@ impl Leases {
             "count": 1,
         });
         let (cluster, patience) = (self.cluster.clone(), self.patience);
-        tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let resource = Resource {
                 version: "v1".to_owned(),
                 namespaced: true,
@@ -120,6 +126,7 @@ impl Leases {
                 tracing::debug!(%error, "could not post an event about the leadership");
             }
         });
+        Some(task)
     }
 
     pub(crate) fn namespace(&self) -> &str {

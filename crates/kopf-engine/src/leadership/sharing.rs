@@ -115,7 +115,7 @@ impl Sharer {
         self.leave().await;
     }
 
-    /// Does one pending thing; returns how long to wait if there is none.
+    /// Processes one pending item; returns how long to wait if there is none.
     async fn work(&mut self) -> Option<Moment> {
         for (range, revision) in self.replica.tenure.take_drained() {
             // It may have become ours again since.
@@ -148,7 +148,10 @@ impl Sharer {
             TableStep::Rest if now >= self.table_read_at + retry_period => self.read_table().await,
             TableStep::Rest => {
                 let look_at = self.table_read_at + retry_period;
-                return Some(until.min(look_at).max(now + Duration::from_millis(1)));
+                // The ranges of a dead member must not wait until we look for other reasons.
+                let expiry = self.membership.next_expiry().unwrap_or(Moment::MAX);
+                let until = until.min(look_at).min(expiry.max(self.others_at));
+                return Some(until.max(now + Duration::from_millis(1)));
             }
         }
         None
@@ -331,7 +334,11 @@ impl Sharer {
     fn log_failure(&mut self, error: &str) {
         if self.replica.note_failure() {
             let group = &self.group;
-            tracing::warn!(group, error, "the Leases of the shares cannot be kept; trying again");
+            tracing::warn!(
+                group,
+                error,
+                "could not read or renew the Leases of the shares; retrying"
+            );
         }
     }
 
@@ -409,7 +416,10 @@ impl Sharer {
             let (count, all) = (held.len(), ranges.count());
             tracing::info!(ranges = count, all, members, "the share of this replica has changed");
             if std::mem::replace(&mut self.announced, members) != members {
-                let what = format!("shares the objects among {members} members");
+                let what = match members {
+                    0 | 1 => "is the only member".to_owned(),
+                    _ => format!("shares the objects among {members} members"),
+                };
                 self.replica.leases.announce(&self.table_name(), &status.identity, &what);
             }
             (status.leads, status.term) = (true, Some(term.number));

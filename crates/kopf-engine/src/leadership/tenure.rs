@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use kopf_client::Fence;
 use kopf_core::shards::Ranges;
 use kopf_model::Object;
 use parking_lot::Mutex;
@@ -155,6 +156,12 @@ impl Tenure {
     pub(crate) fn right(&self) -> Option<u64> {
         let grant = self.grant.lock();
         grant.is_open().then(|| self.losses.load(Ordering::Relaxed))
+    }
+
+    /// A fence that is open while we have a right.
+    pub(crate) fn fence(self: &Arc<Self>) -> Fence {
+        let tenure = Arc::clone(self);
+        Arc::new(move || tenure.right())
     }
 
     /// The objects that are ours at this moment.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use futures::future::BoxFuture;
 use kopf_client::{Cluster, Login, LoginError, default_login};
 use kopf_core::handler::{Handler, HandlerId};
 use kopf_core::index::Index;
@@ -30,8 +31,8 @@ use crate::context::tuning::{Marks, Tuning, policy};
 use crate::leadership::{
     self, Candidate, Keeper, Leadership, LeadershipError, Leases, Replica, Sharer, Tenure,
 };
-use crate::operator::electing::Electing;
 use crate::operator::late_handlers::{LateHandlers, add_index};
+use crate::operator::leader_tasks::LeaderTasks;
 use crate::operator::peering;
 use crate::pool::Pool;
 use crate::reactor::{Mailbox, Reactor};
@@ -90,7 +91,7 @@ pub struct EngineBuilder {
     late_handlers: Option<LateHandlers>,
 }
 
-/// Where the engine tells what it does, besides the cluster.
+/// Where the engine reports what it does, besides the cluster.
 #[derive(Default)]
 struct Outputs {
     rehearsal: Option<Rehearsal>,
@@ -215,7 +216,31 @@ impl Engine {
     /// # Errors
     /// Fails if a startup or cleanup handler fails permanently, or if there are no credentials. No
     /// later failure of the cluster ends it.
-    pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<(), EngineError> {
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), EngineError> {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let mut running = self.run_until_dropped(stopped);
+        tokio::select! {
+            biased;
+            () = shutdown => drop(stop),
+            ended = &mut running => return ended,
+        }
+        running.await
+    }
+
+    /// The same without type parameters, and on the heap: futures with type parameters, and all
+    /// that they await, would be compiled again in every crate that awaits them.
+    #[inline(never)]
+    pub(super) fn run_until_dropped(
+        self,
+        stopped: oneshot::Receiver<()>,
+    ) -> BoxFuture<'static, Result<(), EngineError>> {
+        Box::pin(self.run_until(async move {
+            // Only dropped, never used.
+            let _ = stopped.await;
+        }))
+    }
+
+    async fn run_until(mut self, shutdown: impl Future<Output = ()>) -> Result<(), EngineError> {
         tokio::pin!(shutdown);
         tokio::select! {
             started = self.start_up() => started?,
@@ -254,7 +279,7 @@ impl Engine {
         let timers = Arc::clone(&shared.background.timers);
         let timers = AbortOnDropHandle::new(tokio::spawn(timers.run()));
         self.ready.send_replace(true);
-        let election = Electing::start(keeper, &shared);
+        let election = LeaderTasks::start(keeper, &shared);
         let identity =
             self.identity.unwrap_or_else(|| peering::identity(shared.runtime.clock.now()));
         let peering = peering::run(Arc::clone(&shared), self.scope.clone(), identity.clone());
@@ -541,8 +566,7 @@ impl EngineBuilder {
             Source::Login(login) => Cluster::new(login, policy),
             Source::Default => Cluster::new(default_login(), policy),
         };
-        let gate = Arc::clone(&tenure);
-        let cluster = cluster.fenced_by(Arc::new(move || gate.right()));
+        let cluster = cluster.fenced_by(tenure.fence());
         let queue_max = self.settings.posting.queue_max;
         let (recorder, poster) = Recorder::new(cluster.clone(), self.clock.clone(), queue_max);
         let context = Arc::new(OperatorContext {

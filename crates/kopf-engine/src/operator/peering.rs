@@ -29,6 +29,8 @@ use crate::reporting::status::{Board, Purpose, WatchStatus};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How soon to look for the peering resource again after an error.
 const OUTAGE_PATIENCE: Duration = Duration::from_secs(5);
+/// How often to check whether the name of the peering object was changed.
+const RENAMING_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Whether we are paused, by peering object; any of them is enough.
 #[derive(Default)]
@@ -39,6 +41,8 @@ struct Place {
     shared: Arc<Shared>,
     resource: Arc<Resource>,
     namespace: Option<Arc<str>>,
+    /// The name of the peering object.
+    object: String,
     identity: String,
     pauses: Arc<Pauses>,
 }
@@ -94,6 +98,7 @@ pub(crate) async fn run(shared: Arc<Shared>, scope: Scope, identity: String) {
     if settings.mandatory {
         pauses.set(&shared, "the peering resource", true);
     }
+    let scope = scope_of(&scope, &settings);
     let plural = peering::plural(scope == Scope::Cluster);
     let resources = find(&shared, plural, settings.mandatory).await;
     if resources.is_empty() {
@@ -107,6 +112,12 @@ pub(crate) async fn run(shared: Arc<Shared>, scope: Scope, identity: String) {
     let mut places: BTreeMap<(String, Option<Arc<str>>), Joined> = BTreeMap::new();
     loop {
         let namespaces = served_namespaces(&scope, &snapshots.borrow_and_update());
+        let object = shared.runtime.context.settings.read().peering.name.clone();
+        for (place, mut tasks) in take_renamed(&mut places, &object) {
+            tasks.shutdown().await;
+            place.write(&Peer::removal([&*place.identity])).await;
+            pauses.remove(&shared, &place.name());
+        }
         places.retain(|(_, namespace), (place, _)| {
             let is_served = namespaces.contains(namespace);
             if !is_served {
@@ -123,6 +134,7 @@ pub(crate) async fn run(shared: Arc<Shared>, scope: Scope, identity: String) {
                     shared: Arc::clone(&shared),
                     resource: Arc::clone(resource),
                     namespace: namespace.clone(),
+                    object: object.clone(),
                     identity: identity.clone(),
                     pauses: Arc::clone(&pauses),
                 });
@@ -130,10 +142,23 @@ pub(crate) async fn run(shared: Arc<Shared>, scope: Scope, identity: String) {
             });
         }
         pauses.remove(&shared, "the peering resource");
-        if snapshots.changed().await.is_err() {
+        let changed = tokio::time::timeout(RENAMING_INTERVAL, snapshots.changed());
+        if let Ok(Err(_)) = changed.await {
             return;
         }
     }
+}
+
+/// The scope of the peering objects: operators of namespaces can use that of the cluster.
+fn scope_of(scope: &Scope, settings: &Settings) -> Scope {
+    if settings.clusterwide { Scope::Cluster } else { scope.clone() }
+}
+
+/// Removes and returns the peering objects whose name is not the current one any more.
+fn take_renamed<K: Ord + Clone>(places: &mut BTreeMap<K, Joined>, object: &str) -> Vec<Joined> {
+    let is_renamed = |(_, (place, _)): &(&K, &Joined)| place.object != object;
+    let keys: Vec<K> = places.iter().filter(is_renamed).map(|(key, _)| key.clone()).collect();
+    keys.iter().filter_map(|key| places.remove(key)).collect()
 }
 
 /// The namespaces, each with a peering object; `None` means the whole cluster.
@@ -150,8 +175,9 @@ pub(crate) async fn leave(shared: &Shared, scope: &Scope, identity: &str) {
     if settings.standalone {
         return;
     }
-    let plural = peering::plural(*scope == Scope::Cluster);
-    let namespaces = served_namespaces(scope, &shared.snapshots.borrow());
+    let scope = scope_of(scope, &settings);
+    let plural = peering::plural(scope == Scope::Cluster);
+    let namespaces = served_namespaces(&scope, &shared.snapshots.borrow());
     let resources = match discover(shared, plural).await {
         Ok(resources) => resources,
         Err(error) => {
@@ -280,7 +306,7 @@ impl Place {
             let exists = self.write(&peer.announcement()).await;
             if !exists || !settings.stealth {
                 let word = if exists { "ok" } else { "not found" };
-                tracing::debug!(place = self.name(), "Keep-alive in '{}': {word}.", settings.name);
+                tracing::debug!(place = self.name(), "Keep-alive in '{}': {word}.", self.object);
             }
             let rest = lifetime.saturating_sub(fastrand::u64(5..=10)).max(1);
             tokio::time::sleep(Duration::from_secs(rest)).await;
@@ -288,12 +314,12 @@ impl Place {
     }
 
     async fn write(&self, patch: &Value) -> bool {
-        let name = self.settings().name;
-        write(&self.shared, &self.resource, self.namespace.as_deref(), &name, patch).await
+        let namespace = self.namespace.as_deref();
+        write(&self.shared, &self.resource, namespace, &self.object, patch).await
     }
 
     async fn watch(self: Arc<Self>) {
-        let name = self.settings().name;
+        let name = self.object.clone();
         let collection = Collection {
             resource: Arc::clone(&self.resource),
             namespace: self.namespace.clone(),

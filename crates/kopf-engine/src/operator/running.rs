@@ -22,10 +22,8 @@ impl Engine {
     pub fn start(self) -> Running {
         let (stop, stopped) = oneshot::channel::<()>();
         let (ready, status) = (self.ready(), self.status());
-        let task = tokio::spawn(self.run(async move {
-            // Dropping the handle also asks the engine to stop.
-            let _ = stopped.await;
-        }));
+        // Dropping the handle also asks the engine to stop.
+        let task = tokio::spawn(self.run_until_dropped(stopped));
         Running { stop: Some(stop), task, ready, status }
     }
 }

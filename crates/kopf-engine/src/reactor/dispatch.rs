@@ -15,6 +15,7 @@ use crate::context::shared::Shared;
 use crate::cycle::{self, Job};
 use crate::key::Key;
 use crate::reactor::message::Message;
+use crate::reporting::status::Waits;
 
 /// No further object is started while this many writes are waiting.
 const WAITING_WRITES_MAX: usize = 16;
@@ -34,6 +35,7 @@ pub(super) struct Dispatch {
     pub(super) sharing: Sharing,
     /// When the age of the queue was computed, and its value.
     age: (Instant, Duration),
+    waits: Waits,
 }
 
 /// The numbers of objects by state.
@@ -43,6 +45,8 @@ pub(super) struct Load {
     pub(super) delayed: usize,
     /// How long the first key of the queue has been waiting.
     pub(super) age: Duration,
+    /// How long keys have waited.
+    pub(super) waits: Waits,
 }
 
 impl Dispatch {
@@ -61,6 +65,7 @@ impl Dispatch {
             origin: now,
             is_paused: false,
             age: (now, Duration::ZERO),
+            waits: Waits::default(),
         }
     }
 
@@ -101,7 +106,9 @@ impl Dispatch {
 
     pub(super) fn take(&mut self) -> Option<Ticket<Key>> {
         let now = self.now();
-        self.queue.take(now)
+        let ticket = self.queue.take(now)?;
+        self.waits.note(ticket.waited);
+        Some(ticket)
     }
 
     /// Releases a key; returns the pause after a failure.
@@ -148,6 +155,6 @@ impl Dispatch {
             let oldest = self.queue.oldest_ready().unwrap_or(now);
             self.age = (Instant::now(), now.saturating_sub(oldest));
         }
-        Load { running, ready, delayed, age: self.age.1 }
+        Load { running, ready, delayed, age: self.age.1, waits: self.waits }
     }
 }

@@ -66,6 +66,31 @@ pub struct EngineWatches {
     pub peering: Vec<WatchStatus>,
 }
 
+/// The upper bounds of the buckets of waits in the queue, in seconds.
+pub const WAIT_BOUNDS: [f64; 8] = [0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0];
+
+/// How long objects have waited in the queue before they were handled.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Waits {
+    /// How many waits fell into each bucket of [`WAIT_BOUNDS`], and above.
+    pub buckets: [u64; WAIT_BOUNDS.len() + 1],
+    /// The number of waits.
+    pub count: u64,
+    /// Their sum.
+    pub seconds: f64,
+}
+
+impl Waits {
+    /// Counts one wait.
+    pub(crate) fn note(&mut self, wait: Duration) {
+        let seconds = wait.as_secs_f64();
+        let bucket = WAIT_BOUNDS.iter().position(|bound| seconds <= *bound);
+        self.buckets[bucket.unwrap_or(WAIT_BOUNDS.len())] += 1;
+        self.count += 1;
+        self.seconds += seconds;
+    }
+}
+
 /// The current and the waiting work.
 #[derive(Clone, Debug, Default)]
 pub struct WorkStatus {
@@ -73,6 +98,8 @@ pub struct WorkStatus {
     pub queued: usize,
     /// How long the first of them has been waiting, as of a second ago.
     pub queue_age: Duration,
+    /// How long objects have waited.
+    pub queue_waits: Waits,
     /// Objects that are waiting for a later time.
     pub delayed: usize,
     /// Objects that are being handled.

@@ -5,7 +5,7 @@
 
 use std::fmt::{Display, Write as _};
 
-use crate::reporting::status::{LATENCY_BOUNDS, Status, WatchStatus};
+use crate::reporting::status::{LATENCY_BOUNDS, Status, WAIT_BOUNDS, WatchStatus};
 
 /// The media type of the text.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -54,6 +54,11 @@ fn engine(text: &mut Text, status: &Status) {
         text.family(name, "gauge", help);
         text.sample(name, &[], &value);
     }
+    let (name, waits) = ("kopf_queue_wait_seconds", &status.work.queue_waits);
+    text.family(name, "histogram", "How long objects waited before they were handled.");
+    text.histogram(name, &[], &WAIT_BOUNDS, &waits.buckets);
+    text.sample("kopf_queue_wait_seconds_sum", &[], &waits.seconds);
+    text.sample("kopf_queue_wait_seconds_count", &[], &waits.count);
 }
 
 /// Without replicas there is nothing to report.
@@ -138,14 +143,9 @@ fn handlers(text: &mut Text, status: &Status) {
     let help = "How long calls of a handler took.";
     text.family("kopf_handler_duration_seconds", "histogram", help);
     for (id, handler) in &status.handlers {
-        let mut below = 0;
-        let bounds = LATENCY_BOUNDS.iter().map(ToString::to_string).chain(["+Inf".to_owned()]);
-        for (bound, calls) in bounds.zip(handler.buckets) {
-            below += calls;
-            let labels = [("handler", id.as_str()), ("le", bound.as_str())];
-            text.sample("kopf_handler_duration_seconds_bucket", &labels, &below);
-        }
         let labels = [("handler", id.as_str())];
+        let name = "kopf_handler_duration_seconds";
+        text.histogram(name, &labels, &LATENCY_BOUNDS, &handler.buckets);
         text.sample("kopf_handler_duration_seconds_sum", &labels, &handler.seconds);
         text.sample("kopf_handler_duration_seconds_count", &labels, &handler.calls);
     }
@@ -158,6 +158,17 @@ impl Text {
     fn family(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.0, "# TYPE {name} {kind}\n# HELP {name} {help}");
+    }
+
+    /// The cumulative buckets; there is one more than bounds.
+    fn histogram(&mut self, name: &str, labels: &[(&str, &str)], bounds: &[f64], buckets: &[u64]) {
+        let mut below = 0;
+        let bounds = bounds.iter().map(ToString::to_string).chain(["+Inf".to_owned()]);
+        for (bound, count) in bounds.zip(buckets) {
+            below += count;
+            let labels = [labels, &[("le", bound.as_str())]].concat();
+            self.sample(&format!("{name}_bucket"), &labels, &below);
+        }
     }
 
     fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: &dyn Display) {

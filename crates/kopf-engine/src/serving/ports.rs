@@ -54,14 +54,14 @@ pub(crate) struct Ports {
 }
 
 /// A request, and its connection.
-pub(crate) struct Asked {
+pub(crate) struct IncomingRequest {
     pub(crate) request: Request<Incoming>,
     pub(crate) peer: SocketAddr,
     ports: Arc<Ports>,
     connection: Arc<Connection>,
 }
 
-impl Asked {
+impl IncomingRequest {
     /// The limits of the ports.
     pub(crate) fn settings(&self) -> &Serving {
         &self.ports.settings
@@ -69,8 +69,11 @@ impl Asked {
 }
 
 /// Responds to the requests of one port.
-pub(crate) trait Answering: Send + Sync + 'static {
-    fn answer(&self, asked: Asked) -> impl Future<Output = Response<Full<Bytes>>> + Send;
+pub(crate) trait Responder: Send + Sync + 'static {
+    fn answer(
+        &self,
+        incoming: IncomingRequest,
+    ) -> impl Future<Output = Response<Full<Bytes>>> + Send;
 }
 
 /// One listening socket.
@@ -78,7 +81,7 @@ pub(crate) struct Port<A> {
     pub(crate) listener: TcpListener,
     /// For HTTPS; read for every connection, since certificates are renewed.
     pub(crate) tls: Option<Arc<RwLock<TlsAcceptor>>>,
-    pub(crate) answering: Arc<A>,
+    pub(crate) responder: Arc<A>,
 }
 
 impl Ports {
@@ -96,7 +99,7 @@ impl Ports {
     }
 
     /// Serves a port until it is dropped; its connections end with it.
-    pub(crate) async fn serve<A: Answering>(self: Arc<Self>, port: Port<A>) {
+    pub(crate) async fn serve<A: Responder>(self: Arc<Self>, port: Port<A>) {
         let port_id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let mut tasks = JoinSet::new();
         let mut full_logged_at: Option<Instant> = None;
@@ -126,53 +129,53 @@ impl Ports {
             }
             let connection = self.open(port_id, port.tls.is_some());
             let acceptor = port.tls.as_ref().map(|acceptor| acceptor.read().clone());
-            let (ports, answering) = (Arc::clone(&self), Arc::clone(&port.answering));
-            tasks.spawn(ports.run(connection, stream, peer, acceptor, answering));
+            let (ports, responder) = (Arc::clone(&self), Arc::clone(&port.responder));
+            tasks.spawn(ports.run(connection, stream, peer, acceptor, responder));
         }
     }
 
-    async fn run<A: Answering>(
+    async fn run<A: Responder>(
         self: Arc<Self>,
         connection: Arc<Connection>,
         stream: TcpStream,
         peer: SocketAddr,
         acceptor: Option<TlsAcceptor>,
-        answering: Arc<A>,
+        responder: Arc<A>,
     ) {
         let _open = Open { ports: &self, id: connection.id };
         let serving = async {
             let Some(acceptor) = acceptor else {
-                return self.serve_http(&connection, stream, peer, answering).await;
+                return self.serve_http(&connection, stream, peer, responder).await;
             };
             let Ok(stream) = acceptor.accept(stream).await else { return };
             connection.enter(Phase::Head, self.settings.head_timeout);
-            self.serve_http(&connection, stream, peer, answering).await;
+            self.serve_http(&connection, stream, peer, responder).await;
         };
         connection.within_deadlines(serving).await;
     }
 
     /// HTTP on one connection.
-    async fn serve_http<A: Answering>(
+    async fn serve_http<A: Responder>(
         self: &Arc<Self>,
         connection: &Arc<Connection>,
         stream: impl AsyncRead + AsyncWrite + Unpin,
         peer: SocketAddr,
-        answering: Arc<A>,
+        responder: Arc<A>,
     ) {
         let service = service_fn(|request: Request<Incoming>| {
-            let (ports, answering) = (Arc::clone(self), Arc::clone(&answering));
+            let (ports, responder) = (Arc::clone(self), Arc::clone(&responder));
             let connection = Arc::clone(connection);
             async move {
-                connection.enter_unbounded(Phase::Answering);
+                connection.enter_unbounded(Phase::Responding);
                 // An unneeded body is not read: the connection ends with the response.
                 let is_empty = request.body().is_end_stream();
-                let asked = Asked {
+                let incoming = IncomingRequest {
                     request,
                     peer,
                     ports: Arc::clone(&ports),
                     connection: connection.clone(),
                 };
-                let mut response = answering.answer(asked).await;
+                let mut response = responder.answer(incoming).await;
                 if !is_empty && !connection.is_body_read() {
                     let close = header::HeaderValue::from_static("close");
                     response.headers_mut().insert(header::CONNECTION, close);

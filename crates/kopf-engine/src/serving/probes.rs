@@ -28,7 +28,7 @@ use crate::reporting::journal::Unknown;
 use crate::reporting::status::{LeadershipStatus, StatusHandle};
 use crate::serving::debug;
 use crate::serving::metrics;
-use crate::serving::ports::{Answering, Asked, Port, Ports, refuse, respond};
+use crate::serving::ports::{IncomingRequest, Port, Ports, Responder, refuse, respond};
 use crate::serving::protected::{MetricsEndpoint, MetricsError};
 
 /// How long the results of probe handlers are cached.
@@ -133,7 +133,7 @@ impl Probes {
             }
             None => None,
         };
-        let port = Port { listener, tls: None, answering: Arc::new(self) };
+        let port = Port { listener, tls: None, responder: Arc::new(self) };
         let serving = async move {
             tokio::join!(ports.serve(port), OptionFuture::from(metrics));
         };
@@ -141,19 +141,19 @@ impl Probes {
     }
 }
 
-impl Answering for Probes {
+impl Responder for Probes {
     /// Responds at once: no probe has a body.
-    async fn answer(&self, asked: Asked) -> Response<Full<Bytes>> {
-        let uri = asked.request.uri();
-        if !matches!(*asked.request.method(), Method::GET | Method::HEAD) {
+    async fn answer(&self, incoming: IncomingRequest) -> Response<Full<Bytes>> {
+        let uri = incoming.request.uri();
+        if !matches!(*incoming.request.method(), Method::GET | Method::HEAD) {
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here");
         }
         match uri.path() {
             // The content of objects is only for users who are on this machine or forward a port to
             // it.
             path if path.starts_with("/debug/")
-                && asked.peer.ip().to_canonical().is_loopback()
-                && debug::is_local(asked.request.headers()) =>
+                && incoming.peer.ip().to_canonical().is_loopback()
+                && debug::is_local(incoming.request.headers()) =>
             {
                 self.debug(path, uri.query().unwrap_or_default())
             }

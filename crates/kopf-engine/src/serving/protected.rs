@@ -19,7 +19,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::reporting::status::StatusHandle;
 use crate::serving::metrics;
-use crate::serving::ports::{Answering, Asked, Port, Ports, refuse, respond};
+use crate::serving::ports::{IncomingRequest, Port, Ports, Responder, refuse, respond};
 use crate::serving::tls::Pem;
 use crate::serving::tls::{self, Unusable};
 
@@ -86,7 +86,7 @@ impl MetricsEndpoint {
         tracing::debug!(%address, "serving metrics");
         let acceptor = Arc::new(RwLock::new(acceptor));
         let metrics = Arc::new(Protected { cluster, status, tokens: Mutex::default() });
-        let port = Port { listener, tls: Some(Arc::clone(&acceptor)), answering: metrics };
+        let port = Port { listener, tls: Some(Arc::clone(&acceptor)), responder: metrics };
         Ok(async move {
             tokio::join!(ports.serve(port), self.renew(identity, &acceptor));
         })
@@ -136,9 +136,9 @@ struct Protected {
     tokens: Mutex<HashMap<String, (Instant, Verdict)>>,
 }
 
-impl Answering for Protected {
-    async fn answer(&self, asked: Asked) -> Response<Full<Bytes>> {
-        let request = &asked.request;
+impl Responder for Protected {
+    async fn answer(&self, incoming: IncomingRequest) -> Response<Full<Bytes>> {
+        let request = &incoming.request;
         if request.uri().path() != PATH {
             return refuse(StatusCode::NOT_FOUND, "only /metrics is served here");
         }

@@ -2,12 +2,15 @@
 //! namespaces, a failed watch or an incomplete response gives a reason.
 
 use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use kopf_client::{Discovered, Observation, RequestError};
 use kopf_core::groups;
 use kopf_core::handler::Handler;
+use kopf_model::{Resource, backoff};
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -15,6 +18,7 @@ use super::feed::{Feed, Tag};
 use super::first_list::{FirstList, Outage};
 use super::meta_watch::{MetaWatch, Namespaces};
 use super::patchability;
+use crate::callbacks;
 use crate::cluster_view::{ClusterView, Desired, Revision, Scope};
 use crate::context::notice::Notice;
 use crate::context::shared::Shared;
@@ -64,7 +68,7 @@ struct Rediscovery {
     groups: Option<Option<BTreeSet<String>>>,
     /// The running discovery, which ends with the reactor.
     under_way: Option<AbortOnDropHandle<()>>,
-    attempts: usize,
+    attempts: u32,
     next_at: Option<Instant>,
 }
 
@@ -160,6 +164,7 @@ impl Discovery {
             false => ClusterView::wanted_versions(&self.interests),
         };
         let (handlers, scope) = (self.handlers.clone(), self.scope.clone());
+        let interests = self.interests.clone();
         let discovery = tokio::spawn(async move {
             let mut result = match versions {
                 Some(versions) => shared.cluster.discover_versions(&versions).await,
@@ -167,6 +172,7 @@ impl Discovery {
             };
             if let Ok(discovered) = &mut result {
                 patchability::confirm(&shared.cluster, &handlers, &scope, discovered).await;
+                ask_selectors(&interests, &discovered.resources).await;
             }
             shared.notices.send(Notice::Discovered { groups, result });
         });
@@ -182,7 +188,8 @@ impl Discovery {
         self.rediscovery.under_way = None;
         // Before the others: the task that is spawned last runs first.
         self.follow_definitions();
-        let pause = PAUSES[self.rediscovery.attempts.min(PAUSES.len() - 1)];
+        let attempts = self.rediscovery.attempts;
+        let pause = backoff::listed(attempts, &PAUSES).unwrap_or_default();
         let discovered = match result {
             Err(error) => {
                 let (is_unreached, error) = (error.is_unreached(), error.report());
@@ -288,6 +295,20 @@ impl Discovery {
         let namespaces = self.namespaces.iter().map(|namespaces| &namespaces.watch);
         for watch in namespaces.chain(&self.definitions.watch) {
             watch.task.abort();
+        }
+    }
+}
+
+/// Calls the functions that select resources. Slow ones remember their answers, since the reactor
+/// cannot wait for them.
+async fn ask_selectors(handlers: &[Arc<Handler>], resources: &[Resource]) {
+    for handler in handlers {
+        for selector in handler.selector.iter().chain(&handler.children) {
+            for resource in resources.iter().filter(|_| selector.is_function()) {
+                let asked = callbacks::decide(|| selector.try_matches(resource));
+                // Errors and panics are reported where the answer is used.
+                let _ = AssertUnwindSafe(asked).catch_unwind().await;
+            }
         }
     }
 }

@@ -213,7 +213,7 @@ impl Watches {
             resource = %watch.desired.resource,
             namespace = watch.desired.namespace.as_deref(),
             objects = watch.store.len(),
-            "going on from the snapshot, without a list"
+            "continuing from the snapshot without a list"
         );
         true
     }

@@ -10,6 +10,7 @@ use kopf_core::handler::{HandlerKind, WebhookOptions};
 use kopf_core::invoke::{Call, HandlerError, Output};
 use kopf_core::occasion::Occasion;
 use kopf_engine::{AdmissionEndpoint, EngineError};
+use kopf_model::Selector;
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use parking_lot::Mutex;
 use rustls::pki_types::CertificateDer;
@@ -286,6 +287,31 @@ async fn services_are_reached_at_their_own_port() {
     let expected =
         json!({"namespace": "operators", "name": "demo", "path": "/check", "port": port});
     assert_eq!(told, expected);
+    engine.stop().await.expect("a clean end");
+}
+
+/// Otherwise an operator that is down could block its own Pods and Leases.
+#[tokio::test]
+async fn webhooks_of_built_in_resources_leave_out_the_namespace_of_the_operator() {
+    let world = World::new().await;
+    let service = Some(("operators".to_owned(), "demo".to_owned()));
+    let endpoint = AdmissionEndpoint { service, ..endpoint() };
+    let custom = refusing();
+    let pods = kopf_core::Handler { id: "pods".into(), ..refusing() };
+    let pods = pods.for_resources(Selector::exact("", "v1", "pods"));
+    let engine = world.start_built(world.engine(vec![custom, pods]).admission(endpoint)).await;
+    let selectors = |told: &serde_json::Value| {
+        let of = |name: &str| {
+            let webhooks = told.as_array().expect("webhooks");
+            let is_it = |it: &&serde_json::Value| it["name"] == format!("{name}.my-operator.dev");
+            webhooks.iter().find(is_it).expect("the webhook")["namespaceSelector"].clone()
+        };
+        (of("check"), of("pods"))
+    };
+    let own = json!({"matchExpressions": [
+        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["operators"]},
+    ]});
+    until("the exception", &world, |told| selectors(told) == (json!({}), own.clone())).await;
     engine.stop().await.expect("a clean end");
 }
 

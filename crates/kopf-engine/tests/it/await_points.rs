@@ -211,7 +211,7 @@ impl Setup {
     /// Does what can be done now; when everything is done, returns the last state of the object.
     async fn visit(&self) -> Option<Value> {
         let target = Target::new(TABLE, "default", "a");
-        let (door, object) = (self.server.local(), self.object().await);
+        let (api, object) = (self.server.local(), self.object().await);
         let plan = self.plan.lock().clone();
         let next = match plan {
             Plan::Create => {
@@ -219,16 +219,16 @@ impl Setup {
                     "apiVersion": "kopf.dev/v1", "kind": "KopfExample",
                     "metadata": {"name": "a"}, "spec": {"x": 1},
                 });
-                door.create(TABLE, "default", object).await.expect("created");
+                api.create(TABLE, "default", object).await.expect("created");
                 Plan::Update
             }
             Plan::Update if is_handled(&object, 1) => {
                 let patch = Patch::Merge(json!({"spec": {"x": 2}}));
-                door.patch(target, patch).await.expect("patched");
+                api.patch(target, patch).await.expect("patched");
                 Plan::Delete
             }
             Plan::Delete if is_handled(&object, 2) => {
-                door.delete(target, DeleteOptions::default()).await.expect("deleted");
+                api.delete(target, DeleteOptions::default()).await.expect("deleted");
                 Plan::Bury(essence(&object))
             }
             Plan::Bury(before) if object.is_null() => Plan::Done(before),
@@ -239,7 +239,7 @@ impl Setup {
     }
 
     /// Runs an engine while the user continues with the plan.
-    async fn story(&self, born: Duration) -> Value {
+    async fn scenario(&self, born: Duration) -> Value {
         let engine = self.engine(born).start();
         for _ in 0..CHECKS_MAX {
             tokio::time::sleep(CHECK_INTERVAL).await;
@@ -297,8 +297,8 @@ fn is_handled(object: &Value, x: u64) -> bool {
     is_settled && handled_spec(object) == Some(x) && object["status"]["timer"] == "ticked"
 }
 
-/// The same story, repeated, and how it ends without kills.
-struct Story {
+/// The same scenario, repeated, and how it ends without kills.
+struct Scenario {
     template: Server,
     seed: u64,
     /// The object before its deletion.
@@ -307,52 +307,52 @@ struct Story {
     points: usize,
 }
 
-impl Story {
+impl Scenario {
     fn new(has_status: bool, seed: u64) -> Self {
         log_if_wanted();
         let template = Server::builder().controllers(false).ids(SequentialIds::default()).build();
-        let (door, table) = (template.local(), "customresourcedefinitions.apiextensions.k8s.io");
-        block_on(door.create(table, "", crd(has_status))).expect("a resource");
-        let town = Setup::new(&template, seed, &[]);
-        let Life { points, outcome, .. } = live(None, town.story(Duration::ZERO));
+        let (api, table) = (template.local(), "customresourcedefinitions.apiextensions.k8s.io");
+        block_on(api.create(table, "", crd(has_status))).expect("a resource");
+        let setup = Setup::new(&template, seed, &[]);
+        let Life { points, outcome, .. } = live(None, setup.scenario(Duration::ZERO));
         let object = outcome.expect("nobody is killed");
-        assert_eq!(object["spec"], json!({"x": 2, "count": 1}), "{}", town.name);
-        assert_eq!(town.background.all(), ["begun", "ended"], "{}", town.name);
-        let calls = town.calls.all();
-        assert_eq!(calls.len(), 15, "{}: {calls:?}", town.name);
+        assert_eq!(object["spec"], json!({"x": 2, "count": 1}), "{}", setup.name);
+        assert_eq!(setup.background.all(), ["begun", "ended"], "{}", setup.name);
+        let calls = setup.calls.all();
+        assert_eq!(calls.len(), 15, "{}: {calls:?}", setup.name);
         Self { template, seed, object, calls, points }
     }
 
     /// Runs it with engines that are killed at these points, one after the other.
-    fn tell(&self, kills: &[usize]) {
-        let town = Setup::new(&self.template, self.seed, kills);
+    fn check(&self, kills: &[usize]) {
+        let setup = Setup::new(&self.template, self.seed, kills);
         let (mut born, mut open) = (Duration::ZERO, self.calls.clone());
         for kill in kills.iter().copied().map(Some).chain([None]) {
-            let (calls, background) = (town.calls.count(), town.background.count());
-            let Life { lasted, outcome, .. } = live(kill, town.story(born));
+            let (calls, background) = (setup.calls.count(), setup.background.count());
+            let Life { lasted, outcome, .. } = live(kill, setup.scenario(born));
             born += lasted;
-            let made = town.calls.all().split_off(calls);
-            let left = without(open.clone(), &made, &town.name);
+            let made = setup.calls.all().split_off(calls);
+            let left = without(open.clone(), &made, &setup.name);
             if let Some(object) = outcome {
-                assert!(left.is_empty(), "{}: {left:?} are lost: {made:?}", town.name);
-                assert_eq!(object, self.object, "{}", town.name);
-                let daemon = town.background.all().split_off(background);
+                assert!(left.is_empty(), "{}: {left:?} are lost: {made:?}", setup.name);
+                assert_eq!(object, self.object, "{}", setup.name);
+                let daemon = setup.background.all().split_off(background);
                 let is_ended = daemon.is_empty() || daemon == ["begun", "ended"];
-                assert!(is_ended, "{}: {daemon:?}", town.name);
+                assert!(is_ended, "{}: {daemon:?}", setup.name);
                 return;
             }
-            let object = block_on(town.object());
-            open.retain(|call| !town.is_written(call, &object));
+            let object = block_on(setup.object());
+            open.retain(|call| !setup.is_written(call, &object));
         }
         unreachable!("the last life is not ended by anybody")
     }
 }
 
 /// The calls that remain to be made.
-fn without(mut open: Vec<String>, made: &[String], town: &str) -> Vec<String> {
+fn without(mut open: Vec<String>, made: &[String], setup: &str) -> Vec<String> {
     for call in made {
         let Some(place) = open.iter().position(|it| it == call) else {
-            panic!("{town}: {call} is made although it is done: {made:?}")
+            panic!("{setup}: {call} is made although it is done: {made:?}")
         };
         open.swap_remove(place);
     }
@@ -361,12 +361,12 @@ fn without(mut open: Vec<String>, made: &[String], town: &str) -> Vec<String> {
 
 /// With another network for `TORTURE_SEED=3`, and only at one point for `TORTURE_POINT=17`.
 fn kill_everywhere(has_status: bool) {
-    let story = Story::new(has_status, number_in("TORTURE_SEED").unwrap_or(0));
-    let points = story.points;
+    let scenario = Scenario::new(has_status, number_in("TORTURE_SEED").unwrap_or(0));
+    let points = scenario.points;
     assert!(points > 100, "the scenario is too short to prove anything: {points}");
     match number_in("TORTURE_POINT") {
-        Some(point) => story.tell(&[point as usize]),
-        None => (0..points).for_each(|point| story.tell(&[point])),
+        Some(point) => scenario.check(&[point as usize]),
+        None => (0..points).for_each(|point| scenario.check(&[point])),
     }
 }
 
@@ -383,9 +383,9 @@ fn the_end_is_the_same_at_whichever_await_if_the_status_is_written_apart() {
 #[test]
 fn the_end_is_the_same_at_whichever_awaits_one_engine_after_the_other_is_killed() {
     for seed in seeds() {
-        let story = Story::new(seed % 2 == 0, seed);
+        let scenario = Scenario::new(seed % 2 == 0, seed);
         let mut random = fastrand::Rng::with_seed(seed);
-        let kills: Vec<usize> = (0..4).map(|_| random.usize(0..story.points)).collect();
-        story.tell(&kills);
+        let kills: Vec<usize> = (0..4).map(|_| random.usize(0..scenario.points)).collect();
+        scenario.check(&kills);
     }
 }

@@ -1,4 +1,4 @@
-//! Callbacks that return errors: the engine repeats their words, and never speaks of panics.
+//! Callbacks that return errors: the engine reports their messages, and mentions no panics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -84,7 +84,7 @@ fn quiet() -> Settings {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lifecycle_that_fails_throttles_the_object_with_its_own_words() {
+async fn a_lifecycle_that_fails_throttles_the_object_with_its_message() {
     let is_bad = AtomicBool::new(true);
     let lifecycle = Lifecycle::Custom(Arc::new(move |due, _| {
         fail_once(&is_bad, "ValueError('order')")?;
@@ -95,7 +95,7 @@ async fn a_lifecycle_that_fails_throttles_the_object_with_its_own_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_storage_that_fails_throttles_the_object_with_its_own_words() {
+async fn a_storage_that_fails_throttles_the_object_with_its_message() {
     let bad = || AtomicBool::new(true);
     for (failing, reason) in [
         (Failing { build: bad(), ..Failing::default() }, "KeyError('build')"),
@@ -113,7 +113,7 @@ async fn a_storage_that_fails_throttles_the_object_with_its_own_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_filter_of_a_daemon_that_fails_throttles_the_object_with_its_own_words() {
+async fn a_filter_of_a_daemon_that_fails_throttles_the_object_with_its_message() {
     let handlers = |world: &World| {
         let mut daemon = world.noting("watch_fn", HandlerKind::Daemon(DaemonOptions::default()));
         let is_bad = AtomicBool::new(true);

@@ -159,7 +159,7 @@ async fn events_lost_to_a_slow_handler_are_logged_and_counted() {
     let world = World::new().await;
     let calls = world.calls.clone();
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
-    let door = Arc::clone(&gate);
+    let opened = Arc::clone(&gate);
     let slow = async_handler("slow", HandlerKind::Event, move |_| {
         let (calls, gate) = (calls.clone(), Arc::clone(&gate));
         async move {
@@ -178,7 +178,7 @@ async fn events_lost_to_a_slow_handler_are_logged_and_counted() {
     let warning = logged.line_with("the oldest ones are lost");
     assert!(warning.contains("name=\"busy\""), "{warning}");
     assert_eq!(logged.count("the oldest ones are lost"), 1, "one line is enough for a while");
-    door.add_permits(1000);
+    opened.add_permits(1000);
     eventually("all others", || world.calls.count() as u64 == 1 + KEPT).await;
     engine.stop().await.expect("a clean end");
 }

@@ -131,7 +131,7 @@ async fn a_patch_with_a_lost_response_does_no_harm() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_storm_longer_than_all_retries_of_a_request_is_survived() {
+async fn an_outage_longer_than_all_retries_of_a_request_is_survived() {
     let fault = Fault::Answer(503, None);
     survives(rule(None, None, 40, fault), Duration::from_secs(900)).await;
 }
@@ -156,7 +156,7 @@ async fn a_silent_watch_is_detected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_that_are_lost_with_the_end_of_a_watch_are_made_up_for() {
+async fn events_lost_at_the_end_of_a_watch_are_compensated() {
     let world = World::new().await;
     world.journal.add_rule(rule(Some(Method::GET), Some(true), 2, Fault::LoseAfter(1)));
     let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create)]).await;
@@ -245,7 +245,7 @@ async fn duplicated_events_change_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_finalizer_patch_that_meets_a_newer_version_is_made_again() {
+async fn a_finalizer_patch_for_an_older_version_is_repeated() {
     let world = World::new().await;
     let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
     let engine = world.start(vec![world.noting("create_fn", HandlerKind::Create), delete]).await;

@@ -99,7 +99,7 @@ async fn the_progress_of_sub_handlers_of_a_front_end_goes_with_that_of_their_par
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_of_a_callback_throttles_the_object_with_its_own_words() {
+async fn an_error_of_a_callback_throttles_the_object_with_its_message() {
     let (logged, _guard) = Logged::everything();
     let world = World::new().await;
     let mut create = world.noting("create", HandlerKind::Create);

@@ -62,18 +62,18 @@ fn base64_of(text: &str) -> String {
 }
 
 /// A kubeconfig with one context per user.
-fn kubeconfig(door: &Listening, users: &[(&str, Value)]) -> String {
+fn kubeconfig(endpoint: &Listening, users: &[(&str, Value)]) -> String {
     let contexts: Vec<Value> = users
         .iter()
         .map(|(name, _)| json!({"name": name, "context": {"cluster": "it", "user": name}}))
         .collect();
     let all: Vec<Value> =
         users.iter().map(|(name, user)| json!({"name": name, "user": user})).collect();
-    let authority = base64_of(door.ca_pem().expect("a TLS door"));
+    let authority = base64_of(endpoint.ca_pem().expect("a TLS endpoint"));
     json!({
         "apiVersion": "v1", "kind": "Config", "current-context": users[0].0,
         "clusters": [{"name": "it", "cluster": {
-            "server": door.url(), "certificate-authority-data": authority,
+            "server": endpoint.url(), "certificate-authority-data": authority,
         }}],
         "users": all, "contexts": contexts,
     })
@@ -125,17 +125,17 @@ async fn survives_rotation(world: &World, builder: EngineBuilder, rotate: impl F
 async fn guarded() -> (World, Listening) {
     let world = World::new().await;
     world.server.add_token("one", User::admin());
-    let door = world.server.listen(anywhere()).await.expect("a door");
-    (world, door)
+    let endpoint = world.server.listen(anywhere()).await.expect("an endpoint");
+    (world, endpoint)
 }
 
 #[tokio::test]
 async fn a_token_file_of_a_kubeconfig_is_read_again() {
-    let (world, door) = guarded().await;
+    let (world, endpoint) = guarded().await;
     let folder = Folder::new("token-file");
     let token = folder.write("token", "one");
     let user = json!({"tokenFile": token});
-    let config = folder.write("config", &kubeconfig(&door, &[("it", user)]));
+    let config = folder.write("config", &kubeconfig(&endpoint, &[("it", user)]));
     let login = DefaultLogin { kubeconfig: Some(config), ..DefaultLogin::default() };
     let builder = engine(vec![asking(&world)], login);
     survives_rotation(&world, builder, || {
@@ -146,7 +146,7 @@ async fn a_token_file_of_a_kubeconfig_is_read_again() {
 
 #[tokio::test]
 async fn an_exec_plugin_is_run_again() {
-    let (world, door) = guarded().await;
+    let (world, endpoint) = guarded().await;
     let folder = Folder::new("exec");
     let token = folder.write("token", "one");
     let script = format!(
@@ -162,7 +162,7 @@ async fn an_exec_plugin_is_run_again() {
         "apiVersion": "client.authentication.k8s.io/v1", "command": plugin, "args": [""],
         "interactiveMode": "Never",
     });
-    let config = folder.write("config", &kubeconfig(&door, &[("it", json!({"exec": exec}))]));
+    let config = folder.write("config", &kubeconfig(&endpoint, &[("it", json!({"exec": exec}))]));
     let login = DefaultLogin { kubeconfig: Some(config), ..DefaultLogin::default() };
     let builder = engine(vec![asking(&world)], login);
     survives_rotation(&world, builder, || {
@@ -175,10 +175,10 @@ async fn an_exec_plugin_is_run_again() {
 
 #[tokio::test]
 async fn the_requested_context_is_used() {
-    let (world, door) = guarded().await;
+    let (world, endpoint) = guarded().await;
     let folder = Folder::new("contexts");
     let users = [("wrong", json!({"token": "nobody"})), ("right", json!({"token": "one"}))];
-    let config = folder.write("config", &kubeconfig(&door, &users));
+    let config = folder.write("config", &kubeconfig(&endpoint, &users));
     let context = Some("right".to_owned());
     let login = DefaultLogin { kubeconfig: Some(config), context, ..DefaultLogin::default() };
     let engine = world.start_built(engine(vec![asking(&world)], login)).await;
@@ -189,12 +189,12 @@ async fn the_requested_context_is_used() {
 
 #[tokio::test]
 async fn a_service_account_is_read_again() {
-    let (world, door) = guarded().await;
+    let (world, endpoint) = guarded().await;
     let folder = Folder::new("service-account");
     folder.write("token", "one\n");
     folder.write("namespace", "default");
-    folder.write("ca.crt", door.ca_pem().expect("a TLS door"));
-    let account = ServiceAccount { folder: folder.0.clone(), server: Some(door.url()) };
+    folder.write("ca.crt", endpoint.ca_pem().expect("a TLS endpoint"));
+    let account = ServiceAccount { folder: folder.0.clone(), server: Some(endpoint.url()) };
     let login = Account(account);
     let builder = engine(vec![asking(&world)], login);
     survives_rotation(&world, builder, || {
@@ -216,8 +216,8 @@ impl Login for Account {
 
 #[tokio::test]
 async fn a_login_handler_is_called_again() {
-    let (world, door) = guarded().await;
-    let (server, authority) = (door.url(), door.ca_pem().map(str::to_owned));
+    let (world, endpoint) = guarded().await;
+    let (server, authority) = (endpoint.url(), endpoint.ca_pem().map(str::to_owned));
     let folder = Folder::new("handler");
     let token = folder.write("token", "one");
     let logging_in = handler("log_in", HandlerKind::Login, move |_| {
@@ -268,11 +268,11 @@ impl Login for Tokens {
 
 #[tokio::test]
 async fn all_credentials_of_a_login_are_tried_before_the_next_one() {
-    let (world, door) = guarded().await;
+    let (world, endpoint) = guarded().await;
     let logins = Arc::new(AtomicUsize::new(0));
     let login = Tokens {
-        server: door.url(),
-        authority: door.ca_pem().map(str::to_owned),
+        server: endpoint.url(),
+        authority: endpoint.ca_pem().map(str::to_owned),
         // The first one is valid until it is rotated, the second one never is.
         tokens: vec!["one", "unknown", "two"],
         logins: Arc::clone(&logins),
@@ -284,12 +284,12 @@ async fn all_credentials_of_a_login_are_tried_before_the_next_one() {
 
 #[tokio::test]
 async fn rejected_credentials_are_retried_last() {
-    let (world, door) = guarded().await;
+    let (world, endpoint) = guarded().await;
     world.server.remove_token("one");
     let logins = Arc::new(AtomicUsize::new(0));
     let login = Tokens {
-        server: door.url(),
-        authority: door.ca_pem().map(str::to_owned),
+        server: endpoint.url(),
+        authority: endpoint.ca_pem().map(str::to_owned),
         tokens: vec!["one", "unknown"],
         logins: Arc::clone(&logins),
     };
@@ -378,13 +378,14 @@ impl Authority {
 impl TlsEndpoint {
     async fn open(server: &Server, acceptor: tokio_rustls::TlsAcceptor) -> Self {
         let listener = TcpListener::bind(anywhere()).await.expect("a port");
-        let door = Self {
+        let endpoint = Self {
             address: listener.local_addr().expect("an address"),
             acceptor: Arc::new(Mutex::new(acceptor)),
             connections: Arc::default(),
         };
         let service = server.service();
-        let (acceptor, connections) = (Arc::clone(&door.acceptor), Arc::clone(&door.connections));
+        let (acceptor, connections) =
+            (Arc::clone(&endpoint.acceptor), Arc::clone(&endpoint.connections));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (acceptor, service) = (acceptor.lock().clone(), service.clone());
@@ -398,7 +399,7 @@ impl TlsEndpoint {
                 });
             }
         });
-        door
+        endpoint
     }
 
     /// Replaces the certificates, also for existing connections.
@@ -445,16 +446,16 @@ async fn a_client_certificate_is_shown() {
     let world = World::new().await;
     let folder = Folder::new("certificate");
     let authority = Authority::new();
-    let door = TlsEndpoint::open(&world.server, authority.acceptor(&authority)).await;
+    let endpoint = TlsEndpoint::open(&world.server, authority.acceptor(&authority)).await;
     folder.write_certificates(&authority, &authority);
-    let path = folder.write("config", &door.kubeconfig(&certified_user()));
+    let path = folder.write("config", &endpoint.kubeconfig(&certified_user()));
     let login = DefaultLogin { kubeconfig: Some(path), ..DefaultLogin::default() };
     let running = world.start_built(engine(vec![asking(&world)], login)).await;
     world.create("a", json!({"x": 1})).await;
     world.until_handled("a").await;
     running.stop().await.expect("a clean end");
 
-    let path = folder.write("config", &door.kubeconfig(&json!({"token": "one"})));
+    let path = folder.write("config", &endpoint.kubeconfig(&json!({"token": "one"})));
     let login = DefaultLogin { kubeconfig: Some(path), ..DefaultLogin::default() };
     let running = engine(vec![asking(&world)], login).build().start();
     world.create("b", json!({"x": 1})).await;
@@ -468,14 +469,14 @@ async fn a_client_certificate_is_shown() {
 async fn survives_other_authorities(name: &str, old: [&Authority; 2], new: [&Authority; 2]) {
     let world = World::new().await;
     let folder = Folder::new(name);
-    let door = TlsEndpoint::open(&world.server, old[0].acceptor(old[1])).await;
+    let endpoint = TlsEndpoint::open(&world.server, old[0].acceptor(old[1])).await;
     folder.write_certificates(old[0], old[1]);
-    let path = folder.write("config", &door.kubeconfig(&certified_user()));
+    let path = folder.write("config", &endpoint.kubeconfig(&certified_user()));
     let login = DefaultLogin { kubeconfig: Some(path), ..DefaultLogin::default() };
     let running = world.start_built(engine(vec![asking(&world)], login)).await;
     world.create("before", json!({"x": 1})).await;
     world.until_handled("before").await;
-    door.replace(new[0].acceptor(new[1]));
+    endpoint.replace(new[0].acceptor(new[1]));
     world.create("meanwhile", json!({"x": 1})).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(world.calls.all(), ["seen before"], "the old certificates are refused");
@@ -583,13 +584,13 @@ async fn socks_target(near: &mut TcpStream) -> SocketAddr {
 
 /// Handles an object through the proxy of a kubeconfig, which trusts these authorities too.
 async fn goes_through(proxy: String, authorities: &str, tunnels: &AtomicUsize) {
-    let (world, door) = guarded().await;
+    let (world, endpoint) = guarded().await;
     let folder = Folder::new(proxy.split(':').next().expect("a scheme"));
-    let text = kubeconfig(&door, &[("it", json!({"token": "one"}))]);
+    let text = kubeconfig(&endpoint, &[("it", json!({"token": "one"}))]);
     let mut config: Value = serde_json::from_str(&text).expect("JSON");
     let cluster = &mut config["clusters"][0]["cluster"];
     cluster["proxy-url"] = json!(proxy);
-    let authorities = format!("{}\n{authorities}", door.ca_pem().expect("a TLS door"));
+    let authorities = format!("{}\n{authorities}", endpoint.ca_pem().expect("a TLS endpoint"));
     cluster["certificate-authority-data"] = json!(base64_of(&authorities));
     let path = folder.write("config", &config.to_string());
     let login = DefaultLogin { kubeconfig: Some(path), ..DefaultLogin::default() };

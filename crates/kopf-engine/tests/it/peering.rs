@@ -428,3 +428,81 @@ async fn a_standalone_operator_does_not_wait_for_mandatory_peering() {
     eventually("the call", || world.calls.count() == 1).await;
     engine.stop().await.expect("a clean end");
 }
+
+async fn create_peering_object(world: &World, name: &str, status: Value) {
+    let object = json!({
+        "apiVersion": "kopf.dev/v1", "kind": "ClusterKopfPeering", "metadata": {"name": name},
+        "status": status,
+    });
+    let object = serde_json::from_value(object).expect("an object");
+    peerings(world).create(&PostParams::default(), &object).await.expect("it is created");
+}
+
+/// Waits until our record on a cluster-wide peering object exists or not.
+async fn until_recorded(world: &World, name: &str, is_expected: bool) {
+    for _ in 0..1500 {
+        let object = peerings(world).get(name).await.expect("the peering object");
+        if object.data["status"]["us"].is_object() == is_expected {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the record on {name} is not as expected: {is_expected}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_name_moves_the_record_and_the_watch() {
+    let world = World::new().await;
+    create_peering(&world).await;
+    let boss = json!({"boss": {
+        "priority": 9, "lifetime": 1_000_000, "lastseen": "2026-01-01T00:00:10Z",
+    }});
+    create_peering_object(&world, "other", boss).await;
+    let engine = world.engine(vec![world.noting("create_fn", HandlerKind::Create)]);
+    let engine = engine.identity("us").build();
+    let context = engine.context();
+    let engine = engine.start();
+    until_recorded(&world, "default", true).await;
+    assert!(!engine.status().snapshot().paused);
+    context.settings.write().peering.name = "other".into();
+    eventually("the pause", || engine.status().snapshot().paused).await;
+    until_recorded(&world, "other", true).await;
+    until_recorded(&world, "default", false).await;
+    context.settings.write().peering.name = "default".into();
+    eventually("the resumption", || !engine.status().snapshot().paused).await;
+    until_recorded(&world, "default", true).await;
+    until_recorded(&world, "other", false).await;
+    engine.stop().await.expect("a clean end");
+    until_recorded(&world, "default", false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_ends_if_the_renamed_peering_object_does_not_exist() {
+    let world = World::new().await;
+    create_peering(&world).await;
+    freeze(&world, 1_000_000).await;
+    let engine = world.engine(vec![world.noting("create_fn", HandlerKind::Create)]).build();
+    let context = engine.context();
+    let engine = engine.start();
+    eventually("the pause", || engine.status().snapshot().paused).await;
+    context.settings.write().peering.name = "absent".into();
+    eventually("the resumption", || !engine.status().snapshot().paused).await;
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operator_of_namespaces_can_use_the_peering_of_the_cluster() {
+    let world = World::new().await;
+    create_peering(&world).await;
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.peering.clusterwide = true;
+    let builder = world.engine(vec![world.noting("create_fn", HandlerKind::Create)]);
+    let builder = builder.settings(settings).namespaces(["default"]).identity("us");
+    let engine = world.start_built(builder).await;
+    until_recorded(&world, "default", true).await;
+    freeze(&world, 1_000_000).await;
+    eventually("the pause", || engine.status().snapshot().paused).await;
+    engine.stop().await.expect("a clean end");
+    until_recorded(&world, "default", false).await;
+}

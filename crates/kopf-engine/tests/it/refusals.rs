@@ -127,7 +127,7 @@ async fn events_are_delivered_while_writes_fail() {
     eventually("the event", || world.calls.count() == 2).await;
     world.journal.clear_rules();
     world.until_handled("a").await;
-    world.until("a", "the wish of the event handler", |it| it["status"]["gone"] == true).await;
+    world.until("a", "the change of the event handler", |it| it["status"]["gone"] == true).await;
     assert_eq!(world.calls.all()[..2], ["create_fn:0", "go"]);
     engine.stop().await.expect("a clean end");
 }

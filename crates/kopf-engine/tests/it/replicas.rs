@@ -41,15 +41,19 @@ async fn lease(world: &World) -> Value {
     found.map_or(Value::Null, |lease| lease.data["spec"].clone())
 }
 
-fn builder(world: &World, journal: &Journal, handlers: Vec<Handler>) -> EngineBuilder {
-    let proxy = Proxy { service: world.server.service(), journal: journal.clone() };
+fn settings() -> Settings {
     let mut settings = Settings::default();
     settings.posting.enabled = false;
     settings.peering.standalone = true;
     settings.leadership.mode = LeadershipMode::Standby;
     settings.leadership.name = Some("demo".into());
     settings.leadership.namespace = Some("default".into());
-    world.engine(handlers).client(kube::Client::new(proxy, "default")).settings(settings)
+    settings
+}
+
+fn builder(world: &World, journal: &Journal, handlers: Vec<Handler>) -> EngineBuilder {
+    let proxy = Proxy { service: world.server.service(), journal: journal.clone() };
+    world.engine(handlers).client(kube::Client::new(proxy, "default")).settings(settings())
 }
 
 /// Starts a replica whose handlers record their calls.
@@ -154,8 +158,32 @@ async fn a_standby_takes_over_within_a_second_when_the_leader_leaves() {
     let is_list = |it: &Recorded| it.method == Method::GET && !it.query.contains("watch=true");
     assert!(!standby.requests().iter().any(is_list), "nothing is listed again");
     assert_eq!(lease(&world).await["leaseTransitions"], 1);
+    let labels = leases(&world).get("demo").await.expect("a Lease").metadata.labels;
+    assert_eq!(labels.unwrap_or_default()["kopf.dev/leader-of"], "demo", "`kopf explain` finds it");
     standby.running.stop().await.expect("a clean end");
     assert_eq!(lease(&world).await["holderIdentity"], "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_begin_and_the_end_of_a_leadership_are_posted_as_events() {
+    let world = World::new().await;
+    let mut settings = settings();
+    settings.posting.enabled = true;
+    let builder = builder(&world, &Journal::default(), Vec::new()).settings(settings);
+    let mut running = builder.identity("one").build().start();
+    assert!(running.ready().await);
+    eventually("the election", || leads(&running)).await;
+    quiesce().await;
+    running.stop().await.expect("a clean end");
+    let events = world.server.local().list("events", "default").await;
+    let mut messages: Vec<_> = events
+        .iter()
+        .map(|event| event.content())
+        .filter(|event| event["reason"] == "LeaderElection")
+        .map(|event| event["message"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    messages.sort();
+    assert_eq!(messages, ["one became leader", "one stopped leading"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -128,7 +128,7 @@ async fn a_daemon_on_a_thread_sees_that_the_operator_exits() {
 }
 
 #[tokio::test]
-async fn a_deaf_daemon_on_a_thread_is_abandoned_when_its_object_is_deleted() {
+async fn a_thread_that_ignores_its_stop_flag_is_abandoned_when_its_object_is_deleted() {
     let (logged, _guard) = Logged::warnings();
     let world = World::new().await;
     let (daemon, say) = ignoring_stop(&world, short_timeouts());
@@ -146,7 +146,7 @@ async fn a_deaf_daemon_on_a_thread_is_abandoned_when_its_object_is_deleted() {
 }
 
 #[tokio::test]
-async fn a_deaf_daemon_on_a_thread_holds_its_object_if_there_is_no_timeout() {
+async fn a_thread_that_ignores_its_stop_flag_holds_its_object_without_a_timeout() {
     let (logged, _guard) = Logged::warnings();
     let world = World::new().await;
     let (daemon, say) = ignoring_stop(&world, DaemonOptions::default());
@@ -164,7 +164,7 @@ async fn a_deaf_daemon_on_a_thread_holds_its_object_if_there_is_no_timeout() {
 }
 
 #[tokio::test]
-async fn a_deaf_daemon_on_a_thread_does_not_hold_up_the_end_of_the_operator() {
+async fn a_thread_that_ignores_its_stop_flag_does_not_delay_the_shutdown() {
     let (logged, _guard) = Logged::warnings();
     let world = World::new().await;
     let (daemon, say) = ignoring_stop(&world, short_timeouts());

@@ -108,7 +108,7 @@ impl FaultyRun {
     }
 
     /// Waits until a spec is handled.
-    async fn until_handled(&mut self, spec: Value, trouble: InjectedFault) -> Value {
+    async fn until_handled(&mut self, spec: Value, fault: InjectedFault) -> Value {
         for _ in 0..20_000 {
             self.rest().await;
             let object = self.world.get("a").await;
@@ -116,14 +116,14 @@ impl FaultyRun {
                 return object;
             }
         }
-        panic!("{spec} is not handled after {trouble:?}: {:#}", self.world.get("a").await);
+        panic!("{spec} is not handled after {fault:?}: {:#}", self.world.get("a").await);
     }
 }
 
 /// Runs the scenario: creation, update and deletion, with retries and sub-handlers.
-async fn scenario(trouble: InjectedFault) -> End {
+async fn scenario(fault: InjectedFault) -> End {
     let world = World::new().await;
-    match trouble {
+    match fault {
         InjectedFault::None => {}
         InjectedFault::KilledAt(number, is_taken) => world.journal.kill_at(number, is_taken),
         InjectedFault::Chaos(seed, kills) => {
@@ -135,9 +135,9 @@ async fn scenario(trouble: InjectedFault) -> End {
     let engine = world.engine(handlers(&world)).build().start();
     let mut victim = FaultyRun { world, engine, kills: 0, handlers };
     victim.world.create("a", json!({"x": 1})).await;
-    victim.until_handled(json!({"x": 1}), trouble).await;
+    victim.until_handled(json!({"x": 1}), fault).await;
     victim.world.merge("a", json!({"spec": {"x": 2}})).await;
-    let object = victim.until_handled(json!({"x": 2}), trouble).await;
+    let object = victim.until_handled(json!({"x": 2}), fault).await;
     victim.world.delete("a").await;
     for _ in 0..20_000 {
         if victim.world.get("a").await.is_null() {
@@ -146,14 +146,14 @@ async fn scenario(trouble: InjectedFault) -> End {
         victim.rest().await;
     }
     let left = victim.world.get("a").await;
-    assert!(left.is_null(), "the deletion is blocked after {trouble:?}: {left:#}");
+    assert!(left.is_null(), "the deletion is blocked after {fault:?}: {left:#}");
     let FaultyRun { world, engine, kills, .. } = victim;
     let calls = world.calls.all();
     for call in SUCCESSES {
         let count = calls.iter().filter(|it| *it == call).count();
-        assert!(count > 0, "{call} was lost after {trouble:?}: {calls:?}");
+        assert!(count > 0, "{call} was lost after {fault:?}: {calls:?}");
         // Work that was unwritten at a kill may run again; nothing else may.
-        assert!(count <= 1 + kills, "{call} was repeated after {trouble:?}: {calls:?}");
+        assert!(count <= 1 + kills, "{call} was repeated after {fault:?}: {calls:?}");
     }
     world.journal.set_chaos(None);
     engine.stop().await.expect("a clean end");

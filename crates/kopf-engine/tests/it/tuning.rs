@@ -111,22 +111,30 @@ async fn settings_without_effect_are_reported_once_per_change() {
         settings.scanning.disabled = true;
         settings.watching.chunk_size = Some(7);
         settings.networking.trust_env = true;
+        settings.peering.clusterwide = true;
+        settings.serving.connections_max = 7;
+        settings.serving.review_bytes_max = 7;
         // These are used at once.
         settings.execution.default_backoff = Duration::from_secs(1);
         settings.networking.request_timeout = Duration::from_secs(1);
         settings.posting.enabled = true;
+        settings.peering.name = "other".into();
+        settings.serving.liveness_timeout = Duration::from_secs(1);
     }
     tokio::time::sleep(TAKEN_UP * 5).await;
     for (setting, effect) in [
         ("scanning.disabled", "after a restart"),
         ("watching.chunk_size", "for watches that are opened from now on"),
         ("networking.trust_env", "from the next login on"),
+        ("peering.clusterwide", "after a restart"),
+        ("serving.connections_max", "after a restart"),
+        ("serving.review_bytes_max", "after a restart"),
     ] {
         let words = format!("settings.{setting} was changed");
         assert!(logged.line_with(&words).contains(effect), "{setting}");
         assert_eq!(logged.count(&words), 1, "{setting}");
     }
-    assert_eq!(logged.count("was changed"), 3);
+    assert_eq!(logged.count("was changed"), 6);
     context.settings.write().watching.chunk_size = Some(8);
     tokio::time::sleep(TAKEN_UP).await;
     assert_eq!(logged.count("settings.watching.chunk_size was changed"), 2);

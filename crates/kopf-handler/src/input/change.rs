@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Input, InputRef, Operation, subject};
 use crate::error::Error;
-use crate::filter::Sight;
+use crate::filter::FilterInput;
 use crate::kind::{CausedKind, ChangeKind, DiffKind, Event, NewKind, OldKind};
 use crate::object::{FromObject, Object};
 
@@ -114,8 +114,8 @@ impl Diff {
 }
 
 /// Conditions see the difference of the whole object, even those of field handlers.
-impl Sight for Diff {
-    fn see(_: &Subject, occasion: &Occasion) -> Option<Self> {
+impl FilterInput for Diff {
+    fn read(_: &Subject, occasion: &Occasion) -> Option<Self> {
         Self::of(occasion)
     }
 }
@@ -163,8 +163,8 @@ impl fmt::Display for Cause {
 }
 
 /// Conditions of indexes, desired children and observers see none, so they never hold.
-impl Sight for Cause {
-    fn see(_: &Subject, occasion: &Occasion) -> Option<Self> {
+impl FilterInput for Cause {
+    fn read(_: &Subject, occasion: &Occasion) -> Option<Self> {
         Self::of(occasion)
     }
 }

@@ -41,7 +41,7 @@ mod tests {
         for (target, name) in [
             ("kopf_engine::reactor::intake", "kopf.watching"),
             ("kopf_engine::watching::discovery", "kopf.watching"),
-            ("kopf_engine::cycle::writing", "kopf.objects"),
+            ("kopf_engine::cycle::apply", "kopf.objects"),
             ("kopf_engine::admission::configuration", "kopf.admission"),
             ("kopf_client::cluster", "kopf.requests"),
             ("kopf_client::vault", "kopf.login"),

@@ -131,6 +131,7 @@ async fn with_own_rights(
         replicas: 1,
         shards: false,
         secure_metrics,
+        metrics_from: Vec::new(),
     };
     let rights = manifests::rights_of(handlers, &operator.settings, &options);
     let documents = manifests::rights_documents(&rights, &options).into_iter();

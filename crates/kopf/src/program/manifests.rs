@@ -35,6 +35,9 @@ pub(super) struct ManifestsArguments {
     /// Serve metrics over TLS, only to those who may `get` the path `/metrics`
     #[arg(long)]
     secure_metrics: bool,
+    /// In the NetworkPolicy, allow only Pods of this namespace to read the metrics; repeatable
+    #[arg(long, value_name = "NAME")]
+    metrics_from: Vec<String>,
     /// Also a ServiceMonitor, alert rules, a Grafana dashboard and a NetworkPolicy
     #[arg(long)]
     extras: bool,
@@ -60,6 +63,13 @@ pub(super) fn run(operator: &Operator, arguments: &ManifestsArguments) -> Result
         return Err(Failure::usage(format!("`{pattern}` is a pattern, not a namespace"))
             .hint("privileges are granted in namespaces: name each with its own `--serves`"));
     }
+    let has_policy = arguments.extras || arguments.format == Format::Helm;
+    if !arguments.metrics_from.is_empty() && !has_policy {
+        return Err(Failure::usage(
+            "`--metrics-from` is for the NetworkPolicy, which is not written",
+        )
+        .hint("add `--extras`, or write a chart with `--format helm`"));
+    }
     let handlers: Vec<_> = operator.handlers().cloned().collect();
     let options = Options {
         name: operator.name().to_owned(),
@@ -70,6 +80,7 @@ pub(super) fn run(operator: &Operator, arguments: &ManifestsArguments) -> Result
         replicas: arguments.replicas,
         shards: arguments.shards,
         secure_metrics: arguments.secure_metrics,
+        metrics_from: arguments.metrics_from.clone(),
     };
     let Some(folder) = &arguments.output else {
         // The other files make sense only as files, not in a stream.

@@ -39,7 +39,7 @@ fn a_creation_leaves_no_memo_behind() {
 }
 
 #[test]
-fn a_memo_goes_with_its_object() {
+fn a_memo_is_dropped_with_its_object() {
     let memos = Memos::new(Extensions::default(), true);
     for number in 0..1000_u32 {
         memos.of(&number.to_string()).insert(Arc::new(number));

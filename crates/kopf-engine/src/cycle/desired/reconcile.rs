@@ -11,8 +11,7 @@ use kopf_core::desired::{
     self, Applied, Child, ChildKey, Deletion, Manifest, Plan, Readiness, Step,
 };
 use kopf_core::handler::Handler;
-use kopf_core::retry_pacing::doubled;
-use kopf_model::Timestamp;
+use kopf_model::{Timestamp, backoff};
 
 use super::{RECHECK, earliest, memory_of, target};
 use crate::children::Refused;
@@ -162,7 +161,7 @@ fn refuse(
 ) {
     let message = error.message.to_string();
     let attempts = note_rejection(cycle, handler, key, hash, &message);
-    let pause = doubled(Duration::from_secs(1), attempts, REFUSED_MAX);
+    let pause = backoff::doubled(Duration::from_secs(1), attempts, REFUSED_MAX);
     let next_at = cycle.after(pause);
     tracing::warn!(child = %key, %error, ?pause, "the server rejected a child; retrying");
     if let Some(refused) = memory_of(cycle, handler).refused.get_mut(key) {

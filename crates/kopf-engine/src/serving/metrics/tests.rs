@@ -77,6 +77,7 @@ fn all_documented_metrics_are_present() {
         "kopf_queue_due gauge",
         "kopf_queue_age_seconds gauge",
         "kopf_queue_delayed gauge",
+        "kopf_queue_wait_seconds histogram",
         "kopf_watch_age_seconds gauge",
         "kopf_watch_failing gauge",
         "kopf_watch_restarts counter",
@@ -99,6 +100,19 @@ fn buckets_are_cumulative_and_end_with_all_calls() {
     let bucket = |bound: &str| format!("handler=\"say \\\"hi\\\"\",le=\"{bound}\"}}");
     assert!(text.contains(&format!("{} 1\n", bucket("0.001"))), "{text}");
     assert!(text.contains(&format!("{} 3\n", bucket("+Inf"))), "{text}");
+}
+
+#[test]
+fn waits_in_the_queue_are_counted_by_their_length() {
+    let mut status = Status::default();
+    for millis in [0, 700, 900, 100_000] {
+        status.work.queue_waits.note(std::time::Duration::from_millis(millis));
+    }
+    let text = render(&status);
+    for sample in ["bucket{le=\"0.5\"} 1", "bucket{le=\"1\"} 3", "bucket{le=\"+Inf\"} 4", "count 4"]
+    {
+        assert!(text.contains(&format!("kopf_queue_wait_seconds_{sample}\n")), "{text}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Body as _;
 
 use super::connection::{Connection, Phase};
-use super::{Asked, Ports, refuse};
+use super::{IncomingRequest, Ports, refuse};
 
 /// Responses up to this size are not counted.
 const SMALL_RESPONSE: usize = 64 << 10;
@@ -31,7 +31,7 @@ impl BodyError {
     }
 }
 
-impl Asked {
+impl IncomingRequest {
     /// Reads the body, if it is not larger than this.
     ///
     /// If the announced length is larger, it is rejected before anything is read.
@@ -53,7 +53,7 @@ impl Asked {
             read.extend_from_slice(&data);
         }
         connection.set_body_read();
-        connection.enter_unbounded(Phase::Answering);
+        connection.enter_unbounded(Phase::Responding);
         Ok(read.freeze())
     }
 }

@@ -29,7 +29,7 @@ pub(super) enum Phase {
     /// Before the end of the response.
     Writing,
     /// Waiting for our response.
-    Answering,
+    Responding,
     /// Closed in favour of another one.
     Closed,
 }
@@ -110,7 +110,7 @@ impl Connection {
             Phase::Handshake | Phase::Head => 2,
             Phase::Body => 3,
             Phase::Writing => 4,
-            Phase::Answering | Phase::Closed => return None,
+            Phase::Responding | Phase::Closed => return None,
         };
         Some((rank, state.since))
     }

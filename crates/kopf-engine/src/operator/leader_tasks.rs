@@ -10,13 +10,13 @@ use crate::context::shared::Shared;
 use crate::leadership::{self, Keeper};
 
 /// The tasks that take part in leader election; they end when this is dropped.
-pub(super) struct Electing {
+pub(super) struct LeaderTasks {
     leaving: oneshot::Sender<()>,
     task: Option<AbortOnDropHandle<()>>,
     _watch: Option<AbortOnDropHandle<()>>,
 }
 
-impl Electing {
+impl LeaderTasks {
     /// Takes part if there may be other replicas.
     pub(super) fn start(keeper: Option<Keeper>, shared: &Arc<Shared>) -> Self {
         let reactor = Arc::downgrade(shared);

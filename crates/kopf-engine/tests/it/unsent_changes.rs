@@ -40,13 +40,14 @@ async fn the_last_change_of_a_daemon_survives_a_conflict() {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 let edit = kube::api::Patch::Merge(json!({"spec": {"x": 2}}));
                 api.patch("a", &Default::default(), &edit).await.expect("edited");
-                call.patch.lock().transform(|body| body["spec"]["list"] = json!(["wish"]));
+                call.patch.lock().transform(|body| body["spec"]["list"] = json!(["changed"]));
                 Ok(Output::Nothing)
             }
         });
     let engine = world.start(vec![daemon]).await;
     world.create("a", json!({"x": 1})).await;
-    let object = world.until("a", "the wish", |it| it["spec"]["list"] == json!(["wish"])).await;
+    let object =
+        world.until("a", "the change", |it| it["spec"]["list"] == json!(["changed"])).await;
     assert_eq!(object["spec"]["x"], 2, "the edit stays");
     engine.stop().await.expect("a clean end");
 }
@@ -62,7 +63,7 @@ async fn the_last_change_of_a_daemon_survives_an_outage() {
             async move {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 journal.add_rule(OUTAGE);
-                call.patch.lock().set(&"status.wish".into(), json!(true));
+                call.patch.lock().set(&"status.changed".into(), json!(true));
                 calls.note("done");
                 Ok(Output::Nothing)
             }
@@ -73,7 +74,7 @@ async fn the_last_change_of_a_daemon_survives_an_outage() {
     // Longer than all attempts of one request.
     tokio::time::sleep(Duration::from_secs(600)).await;
     world.journal.clear_rules();
-    world.until("a", "the wish", |it| it["status"]["wish"] == true).await;
+    world.until("a", "the change", |it| it["status"]["changed"] == true).await;
     engine.stop().await.expect("a clean end");
 }
 
@@ -94,7 +95,7 @@ async fn a_rejected_change_of_a_timer_does_not_block_later_ones() {
                 body["metadata"]["labels"] = json!({"not valid!": "x"});
             });
         } else {
-            patch.transform(|body| body["spec"]["list"] = json!(["wish"]));
+            patch.transform(|body| body["spec"]["list"] = json!(["changed"]));
         }
         Ok(Output::Nothing)
     });
@@ -102,7 +103,7 @@ async fn a_rejected_change_of_a_timer_does_not_block_later_ones() {
     world.create("a", json!({"x": 1})).await;
     eventually("many runs", || world.calls.count() > 100).await;
     let transformed = transformed.load(Ordering::Relaxed);
-    assert!(transformed < 1000, "{transformed} runs of functions for 100 wishes");
-    world.until("a", "the valid wish", |it| it["spec"]["list"] == json!(["wish"])).await;
+    assert!(transformed < 1000, "{transformed} runs of functions for 100 changes");
+    world.until("a", "the valid change", |it| it["spec"]["list"] == json!(["changed"])).await;
     engine.stop().await.expect("a clean end");
 }
