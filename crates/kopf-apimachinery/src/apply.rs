@@ -33,7 +33,9 @@ use managers::{ManagerId, Managers};
 use ownership::{Conflict, Force, Write};
 pub use restated::Restated;
 use typed::TypeRef;
-pub use versions::{Claim, Elsewhere, other_versions, resets_managers, settle, undeclared};
+pub use versions::{
+    Claim, Elsewhere, of_group, other_versions, resets_managers, settle, undeclared,
+};
 
 /// The updater that owns the fields that existed before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";

@@ -11,7 +11,8 @@ pub fn name_problem(group: &str, resource: &str, name: &str, prefix: bool) -> Ve
         ("rbac.authorization.k8s.io", _) | ("apiregistration.k8s.io", _) => {
             path_segment_problems(&masked)
         }
-        ("", "namespaces") => label_problems(&masked),
+        ("", "namespaces") | ("apps", "statefulsets") => label_problems(&masked),
+        ("networking.k8s.io", "ipaddresses") => address_problems(name),
         ("", "services") => dns1035_problems(&masked),
         _ => subdomain_problems(&masked),
     }
@@ -48,6 +49,48 @@ pub fn subdomain_problems(name: &str) -> Vec<String> {
         );
     }
     problems
+}
+
+/// The problems with a DNS subdomain that may have underscores, if any.
+pub fn underscored_subdomain_problems(name: &str) -> Vec<String> {
+    let is_part = |part: &str| {
+        !part.is_empty() && part.split('_').all(|it| it.is_empty() || is_dns_label(it))
+    };
+    let mut problems = Vec::new();
+    if name.len() > SUBDOMAIN_LENGTH_MAX {
+        problems.push(format!("must be no more than {SUBDOMAIN_LENGTH_MAX} characters"));
+    }
+    if !name.split('.').all(is_part) {
+        problems.push(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
+             '_', '-' or '.', and must start and end with an alphanumeric character (e.g. \
+             'example.com', regex used for validation is \
+             '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+                .to_owned(),
+        );
+    }
+    problems
+}
+
+/// The problems with the name of an address object, which is the address itself.
+fn address_problems(name: &str) -> Vec<String> {
+    use std::net::IpAddr;
+    const DETAIL: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+    // Rust, as Go, does not parse IPv4 addresses with leading zeros.
+    let without_zeros: Vec<&str> = name
+        .split('.')
+        .map(|part| part.trim_start_matches('0'))
+        .map(|part| if part.is_empty() { "0" } else { part })
+        .collect();
+    let is_parsed = name.parse::<IpAddr>();
+    match (is_parsed, without_zeros.join(".").parse::<IpAddr>()) {
+        (Err(_), Ok(_)) if !name.contains(':') => vec!["must not have leading 0s".to_owned()],
+        (Err(_), _) => vec![DETAIL.to_owned()],
+        (Ok(address), _) if address.to_string() != name => {
+            vec![format!("must be in canonical form (\"{address}\")")]
+        }
+        (Ok(_), _) => Vec::new(),
+    }
 }
 
 /// The problems with a DNS label, if any.

@@ -39,6 +39,7 @@ fn core(resource: &str, object: &mut Value) {
             }
         }
         "secrets" => secret(object),
+        "configmaps" => no_null_bytes(object, "binaryData"),
         "namespaces" => namespace(object),
         "persistentvolumes" => volume(object),
         "persistentvolumeclaims" => volume_claim(object),
@@ -69,8 +70,18 @@ fn pod_ranges(object: &mut Value) {
 }
 
 /// Moves `stringData` into `data`, encoded; it is never stored as such.
+/// Go decodes null bytes in a map as empty ones.
+fn no_null_bytes(object: &mut Value, field: &str) {
+    for (_, value) in object.get_mut(field).and_then(Value::as_object_mut).into_iter().flatten() {
+        if value.is_null() {
+            *value = "".into();
+        }
+    }
+}
+
 fn secret(object: &mut Value) {
     fill_text(object, "type", "Opaque");
+    no_null_bytes(object, "data");
     let texts = object.as_object_mut().and_then(|fields| fields.shift_remove("stringData"));
     let Some(Value::Object(texts)) = texts else { return };
     let Some(data) = object_mut(object, "data") else { return };

@@ -9,6 +9,7 @@ mod certificates;
 mod claims;
 mod defaults;
 mod fields;
+mod gated;
 pub mod go_structs;
 mod ids;
 mod jobs;

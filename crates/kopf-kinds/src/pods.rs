@@ -122,6 +122,18 @@ pub(super) fn prepare_update(context: &KindContext<'_>, object: &mut Value, old:
             }
         }
         "resize" => keep_all_but_resources(object, old),
+        "ephemeralcontainers" => {
+            let added = object["spec"]["ephemeralContainers"].clone();
+            object["spec"] = old["spec"].clone();
+            match added {
+                Value::Null => {
+                    if let Some(spec) = object["spec"].as_object_mut() {
+                        spec.shift_remove("ephemeralContainers");
+                    }
+                }
+                added => object["spec"]["ephemeralContainers"] = added,
+            }
+        }
         "status" => {
             if let Some(status) = object_mut(object, "status")
                 && let Some(class) = old.pointer("/status/qosClass")

@@ -10,16 +10,20 @@ mod config;
 mod containers;
 mod cron_jobs;
 mod events;
+mod flow_control;
 mod go_text;
 mod ingress;
 mod job_status;
 mod jobs;
 mod labels;
 mod limits;
+mod mounts;
 mod mutations;
 mod namespaces;
 mod network;
 mod nodes;
+mod pod_annotations;
+mod pod_security;
 mod pod_spec;
 mod policy;
 mod resources;
@@ -28,6 +32,7 @@ mod slices;
 mod status;
 mod storage;
 mod storage_classes;
+mod volume_sources;
 mod volumes;
 pub(super) mod warnings;
 mod workloads;
@@ -57,6 +62,10 @@ pub(super) fn update(context: &KindContext<'_>, object: &Value, old: &Value) -> 
         }
         "finalize" => {
             namespaces::finalize(object, &mut problems);
+            return problems.found;
+        }
+        "ephemeralcontainers" => {
+            pod_spec::ephemeral(object, old, &mut problems);
             return problems.found;
         }
         "resize" => {
@@ -132,7 +141,7 @@ fn check_content(
     let resource = context.resource.resource.as_str();
     match (context.resource.group.as_str(), resource) {
         ("", "pods") => {
-            pod_spec::check_pod(&object["spec"], problems);
+            pod_spec::check_pod(object, old.is_none(), problems);
             pod_spec::check(&object["spec"], "spec", problems);
         }
         ("", "services") => {
@@ -167,6 +176,7 @@ fn check_content(
         ("certificates.k8s.io", "certificatesigningrequests") => {
             certificates::request(&object["spec"], problems);
         }
+        ("flowcontrol.apiserver.k8s.io", _) => flow_control::check(resource, object, problems),
         (group, _) => policy::check(group, resource, object, problems),
     }
 }

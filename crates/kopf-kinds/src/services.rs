@@ -76,6 +76,15 @@ fn drop_fields_of_old_type(spec: &mut Value, old: &Value) {
     let is_balanced = text(spec, "type") == "LoadBalancer";
     let is_external = matches!(text(spec, "type"), "NodePort" | "LoadBalancer")
         || (text(spec, "type") == "ClusterIP" && !is_empty(spec, "externalIPs"));
+    let numbers = |spec: &Value| -> HashSet<i64> {
+        list(spec, "ports").iter().filter_map(|port| port["nodePort"].as_i64()).collect()
+    };
+    let is_kept = numbers(spec) == numbers(old);
+    if has_node_ports(old) && !has_node_ports(spec) && is_kept {
+        for port in items_mut(spec, "ports") {
+            port.as_object_mut().and_then(|port| port.shift_remove("nodePort"));
+        }
+    }
     let text_of_affinity = text(spec, "sessionAffinity").to_owned();
     let Some(fields) = spec.as_object_mut() else { return };
     for (field, is_used) in [
@@ -118,7 +127,8 @@ fn allocate(context: &KindContext<'_>, object: &mut Value) {
     }
     let services = context.objects.list_with_pending("services");
     let specs = || services.iter().map(|service| &service.content()["spec"]);
-    if is_empty(spec, "clusterIP") {
+    // A list without the older, single field is rejected later.
+    if is_empty(spec, "clusterIP") && is_empty(spec, "clusterIPs") {
         let taken: HashSet<&str> = specs().map(|spec| text(spec, "clusterIP")).collect();
         if let Some(address) = free_address(&taken, context.ids.number()) {
             spec["clusterIP"] = address.into();
@@ -145,10 +155,6 @@ fn allocate(context: &KindContext<'_>, object: &mut Value) {
         if is_checked && spec["healthCheckNodePort"].as_i64().unwrap_or_default() == 0 {
             let port = free_node_port(&taken, context.ids.number());
             spec["healthCheckNodePort"] = port.into();
-        }
-    } else if text(spec, "type") == "ClusterIP" {
-        for port in items_mut(spec, "ports") {
-            port.as_object_mut().and_then(|port| port.shift_remove("nodePort"));
         }
     }
 }

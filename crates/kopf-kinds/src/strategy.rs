@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::kind::Kind;
-use super::{KindContext, KindStrategy, defaults, rules};
+use super::{KindContext, KindStrategy, defaults, gated, rules};
 use crate::{FieldError, shape};
 
 /// Every kind that is not declared by a CRD.
@@ -25,6 +25,8 @@ impl KindStrategy for BuiltIn {
         if let Some(prepare) = Kind::of(context.resource).prepare_create {
             prepare(context, object);
         }
+        let (group, resource) = address(context);
+        gated::remove(group, resource, object, None);
         complete(context, object);
         shape::forget_empty_lists(object);
     }
@@ -33,6 +35,8 @@ impl KindStrategy for BuiltIn {
         if let Some(prepare) = Kind::of(context.resource).prepare_update {
             prepare(context, object, old);
         }
+        let (group, resource) = address(context);
+        gated::remove(group, resource, object, Some(old));
         complete(context, object);
         shape::forget_empty_lists(object);
     }

@@ -48,6 +48,17 @@ pub fn other_versions(managed: &ManagedFields, api_version: &str) -> Vec<String>
     versions
 }
 
+/// The managed fields without managers that wrote in another group.
+pub fn of_group(managed: &ManagedFields, group: &str) -> ManagedFields {
+    let mut managers = Managers::decode_stored(managed).unwrap_or_default();
+    let is_other = |version: &str| crate::resource::split_api_version(version).0 != group;
+    if !managers.entries.values().any(|ownership| is_other(&ownership.api_version)) {
+        return managed.clone();
+    }
+    managers.entries.retain(|_, ownership| !is_other(&ownership.api_version));
+    managers.write()
+}
+
 /// The mismatches between an object and the schema of a version, such as undeclared fields. Upstream
 /// then tracks no fields.
 pub fn undeclared(schema: Option<&Schema>, object: &Value) -> Option<String> {

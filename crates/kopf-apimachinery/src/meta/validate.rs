@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use crate::FieldError;
-use crate::names::{check_label_value, check_qualified_name, name_problem};
+use crate::names::{
+    check_label_value, check_qualified_name, name_problem, qualified_name_problems,
+};
 use crate::resource::ResourceInfo;
 
 const ANNOTATIONS_SIZE_MAX: usize = 256 * 1024;
@@ -58,7 +60,7 @@ fn validate_generation(generation: &Value, errors: &mut Vec<FieldError>) {
 /// Adds the problems of a label map at `path`.
 pub fn validate_labels(labels: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (key, value) in labels.as_object().into_iter().flatten() {
-        if let Err(problem) = check_qualified_name(key) {
+        for problem in qualified_name_problems(key) {
             errors.push(FieldError::invalid(path, &key.as_str().into(), &problem));
         }
         if let Err(problem) = check_label_value(value.as_str().unwrap_or_default()) {
@@ -72,7 +74,7 @@ pub fn validate_annotations(annotations: &Value, path: &str, errors: &mut Vec<Fi
     let mut size = 0;
     for (key, value) in annotations.as_object().into_iter().flatten() {
         // Annotation keys may have upper case letters in their prefix.
-        if let Err(problem) = check_qualified_name(&key.to_lowercase()) {
+        for problem in qualified_name_problems(&key.to_lowercase()) {
             errors.push(FieldError::invalid(path, &key.as_str().into(), &problem));
         }
         size += key.len() + value.as_str().unwrap_or_default().len();

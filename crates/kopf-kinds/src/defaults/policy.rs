@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fields::{fill, fill_text, is_empty, items_mut, object_mut, present_mut};
+use crate::fields::{fill, fill_number, fill_text, is_empty, items_mut, object_mut, present_mut};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -18,7 +18,33 @@ pub(super) fn apply(group: &str, resource: &str, object: &mut Value) {
         ("scheduling.k8s.io", "priorityclasses") => {
             fill(object, "preemptionPolicy", "PreemptLowerPriority");
         }
+        ("flowcontrol.apiserver.k8s.io", "flowschemas") => {
+            if let Some(spec) = object_mut(object, "spec") {
+                fill_number(spec, "matchingPrecedence", 1000);
+            }
+        }
+        ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => {
+            if let Some(spec) = present_mut(object, "spec") {
+                priority_level(spec);
+            }
+        }
         _ => {}
+    }
+}
+
+fn priority_level(spec: &mut Value) {
+    if let Some(exempt) = present_mut(spec, "exempt") {
+        fill(exempt, "nominalConcurrencyShares", 0);
+        fill(exempt, "lendablePercent", 0);
+    }
+    let Some(limited) = present_mut(spec, "limited") else { return };
+    fill(limited, "nominalConcurrencyShares", 30);
+    fill(limited, "lendablePercent", 0);
+    let queuing = limited.get_mut("limitResponse").and_then(|it| present_mut(it, "queuing"));
+    if let Some(queuing) = queuing {
+        fill_number(queuing, "queues", 64);
+        fill_number(queuing, "handSize", 8);
+        fill_number(queuing, "queueLengthLimit", 50);
     }
 }
 

@@ -108,6 +108,9 @@ fn daemon_set(object: &mut Value) {
             fill(rolling, "maxUnavailable", 1);
             fill(rolling, "maxSurge", 0);
         }
+        if let Some(rolling) = present_mut(strategy, "rollingUpdate") {
+            fill(rolling, "maxSurge", 0);
+        }
     }
     template_of(spec);
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Generation, Kind, PLAIN, Protection, StatusMetadata};
 use crate::KindContext;
-use crate::fields::{fill, list, object_mut};
+use crate::fields::{fill, items_mut, list, object_mut};
 
 /// All of these kinds.
 pub(super) static ALL: &[Kind] = &[
@@ -171,8 +171,27 @@ const SECRETS: Kind =
     Kind { group: "", resource: "secrets", selectable_fields: Some(&["type"]), ..PLAIN };
 
 /// `serviceaccounts` of the core group.
-const SERVICEACCOUNTS: Kind =
-    Kind { group: "", resource: "serviceaccounts", returns_deleted: true, ..PLAIN };
+const SERVICEACCOUNTS: Kind = Kind {
+    group: "",
+    resource: "serviceaccounts",
+    returns_deleted: true,
+    prepare_create: Some(keep_names_of_secrets),
+    prepare_update: Some(keep_names_of_updated_secrets),
+    ..PLAIN
+};
+
+fn keep_names_of_updated_secrets(context: &KindContext<'_>, object: &mut Value, _: &Value) {
+    keep_names_of_secrets(context, object);
+}
+
+/// Only the names of an account's secrets are kept.
+fn keep_names_of_secrets(_: &KindContext<'_>, object: &mut Value) {
+    for secret in items_mut(object, "secrets") {
+        if let Some(fields) = secret.as_object_mut() {
+            fields.retain(|field, _| field == "name");
+        }
+    }
+}
 
 /// `services` of the core group.
 const SERVICES: Kind = Kind {

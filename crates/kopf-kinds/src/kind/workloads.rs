@@ -31,7 +31,7 @@ const DAEMONSETS: Kind = Kind {
 const DEPLOYMENTS: Kind = Kind {
     group: "apps",
     resource: "deployments",
-    generation: Generation::CountsChanges,
+    generation: Generation::CountsAnnotations,
     status_metadata: StatusMetadata::GivenBut("labels"),
     ..PLAIN
 };

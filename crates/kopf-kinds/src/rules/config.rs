@@ -90,6 +90,9 @@ fn secret(object: &Value, problems: &mut Problems) {
             problems.required(&format!("data[{key}]"), "");
             continue;
         };
+        if value.is_empty() && *key == "ssh-privatekey" {
+            problems.required(&format!("data[{key}]"), "");
+        }
         if key.starts_with(".docker")
             && let Some(problem) = json_problem(value)
         {

@@ -7,10 +7,12 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::config::key_problems;
-use super::pod_spec::{LABEL_DETAIL, check_port_number, is_label};
-use super::{Problems, go_text, resources};
+use super::pod_spec::{check_label, check_port_number};
+use super::volumes::Volumes;
+use super::{Problems, mounts, pod_security, resources};
 use crate::fields::{is_empty, list, text};
-use crate::names::{check_qualified_name, subdomain_problems};
+use crate::names::{qualified_name_problems, subdomain_problems};
+use crate::{FieldError, FieldErrorReason};
 
 /// Pod fields that can be used in environment variables.
 const ENV_FIELDS: [&str; 9] = [
@@ -32,20 +34,22 @@ const RESOURCE_FIELDS: [&str; 6] = [
     "requests.ephemeral-storage",
     "requests.memory",
 ];
+const MEMORY_DIVISORS: &str = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei";
 const PROBES: [&str; 3] = ["livenessProbe", "readinessProbe", "startupProbe"];
 
-/// The common checks of all types of containers.
+/// The common checks of all types of containers of a pod.
 pub(super) fn common(
     container: &Value,
     path: &str,
-    volumes: &HashSet<&str>,
+    spec: &Value,
+    volumes: &Volumes<'_>,
     problems: &mut Problems,
 ) {
     let name = text(container, "name");
     if name.is_empty() {
         problems.required(&format!("{path}.name"), "");
-    } else if !is_label(name) {
-        problems.invalid(&format!("{path}.name"), &container["name"], LABEL_DETAIL);
+    } else {
+        check_label(name, &format!("{path}.name"), problems);
     }
     if text(container, "image").is_empty() {
         problems.required(&format!("{path}.image"), "");
@@ -60,22 +64,59 @@ pub(super) fn common(
         self::variable(variable, &format!("{path}.env[{index}]"), problems);
     }
     environment_sources(container, &format!("{path}.envFrom"), problems);
-    check_mounts(container, path, volumes, problems);
+    mounts::check(container, path, volumes, problems);
     problems.one_of(
         &format!("{path}.imagePullPolicy"),
         &container["imagePullPolicy"],
         &["Always", "IfNotPresent", "Never"],
     );
     resources::check(&container["resources"], &format!("{path}.resources"), problems);
-    security(&container["securityContext"], &format!("{path}.securityContext"), problems);
+    resize_policy(container, &format!("{path}.resizePolicy"), spec, problems);
+    let at = format!("{path}.securityContext");
+    let has_host_users = spec["hostUsers"] != false;
+    pod_security::of_container(&container["securityContext"], &at, has_host_users, problems);
+}
+
+fn resize_policy(container: &Value, path: &str, spec: &Value, problems: &mut Problems) {
+    let mut seen = HashSet::new();
+    for (index, policy) in list(container, "resizePolicy").iter().enumerate() {
+        // Go prints the names of resources without quotes.
+        let name = text(policy, "resourceName");
+        if !seen.insert(name) {
+            let message = format!("Duplicate value: {name}");
+            let reason = FieldErrorReason::Duplicate;
+            problems.found.push(FieldError::new(reason, format!("{path}[{index}]"), message));
+        }
+        match name {
+            "" => problems.required(path, ""),
+            "cpu" | "memory" => {}
+            _ => {
+                let message =
+                    format!("Unsupported value: {name}: supported values: \"cpu\", \"memory\"");
+                let reason = FieldErrorReason::NotSupported;
+                problems.found.push(FieldError::new(reason, path, message));
+            }
+        }
+        if is_empty(policy, "restartPolicy") {
+            problems.required(path, "");
+        } else {
+            let supported = ["NotRequired", "RestartContainer"];
+            problems.one_of(path, &policy["restartPolicy"], &supported);
+        }
+        if spec["restartPolicy"] == "Never" && policy["restartPolicy"] != "NotRequired" {
+            let detail = "must be 'NotRequired' when `restartPolicy` is 'Never'";
+            problems.invalid(path, &policy["restartPolicy"], detail);
+        }
+    }
 }
 
 /// Hooks and probes of a container that keeps running.
-pub(super) fn life(container: &Value, path: &str, problems: &mut Problems) {
+pub(super) fn life(container: &Value, path: &str, spec: &Value, problems: &mut Problems) {
+    let grace = spec["terminationGracePeriodSeconds"].as_i64();
     for hook in ["postStart", "preStop"] {
         let handler = &container["lifecycle"][hook];
         if handler.is_object() {
-            self::handler(handler, &format!("{path}.lifecycle.{hook}"), problems);
+            self::handler(handler, &format!("{path}.lifecycle.{hook}"), grace, problems);
         }
     }
     for name in PROBES {
@@ -203,18 +244,13 @@ fn variable_source(variable: &Value, path: &str, problems: &mut Problems) {
     let mut count = 0;
     if source["fieldRef"].is_object() {
         count += 1;
-        field_reference(&source["fieldRef"], &format!("{path}.fieldRef"), problems);
+        let at = format!("{path}.fieldRef");
+        field_reference(&source["fieldRef"], &at, &ENV_FIELDS, problems);
     }
     if source["resourceFieldRef"].is_object() {
         count += 1;
-        let reference = &source["resourceFieldRef"];
-        let at = format!("{path}.resourceFieldRef.resource");
-        match text(reference, "resource") {
-            "" => problems.required(&at, ""),
-            name if name.starts_with("limits.hugepages-")
-                || name.starts_with("requests.hugepages-") => {}
-            _ => problems.one_of(&at, &reference["resource"], &RESOURCE_FIELDS),
-        }
+        let at = format!("{path}.resourceFieldRef");
+        resource_reference(&source["resourceFieldRef"], &at, false, problems);
     }
     for kind in ["configMapKeyRef", "secretKeyRef"] {
         if source[kind].is_object() {
@@ -234,34 +270,85 @@ fn variable_source(variable: &Value, path: &str, problems: &mut Problems) {
     problems.invalid(path, &"".into(), detail);
 }
 
-fn field_reference(reference: &Value, path: &str, problems: &mut Problems) {
+/// Checks a reference to a field of the pod; `supported` are those without a key.
+pub(super) fn field_reference(
+    reference: &Value,
+    path: &str,
+    supported: &[&str],
+    problems: &mut Problems,
+) {
     let field = text(reference, "fieldPath");
+    let version = text(reference, "apiVersion");
     let at = format!("{path}.fieldPath");
-    if text(reference, "apiVersion").is_empty() {
+    if version.is_empty() {
         problems.required(&format!("{path}.apiVersion"), "");
-    } else if field.is_empty() {
+        return;
+    }
+    if field.is_empty() {
         problems.required(&at, "");
+        return;
+    }
+    let mut unknown = |problem: &str| {
+        let detail = format!("error converting fieldPath: {problem}");
+        problems.invalid(&at, &field.into(), &detail);
+    };
+    if version != "v1" {
+        unknown(&format!("unsupported pod version: {version}"));
     } else if let Some((place, key)) = subscripted(field) {
-        match place {
-            "metadata.annotations" | "metadata.labels" => {
-                let key = key.to_lowercase();
-                if let Err(problem) = check_qualified_name(&key) {
-                    problems.invalid(path, &key.into(), &problem);
-                }
-            }
-            _ => {
-                let detail = format!(
-                    "error converting fieldPath: field label does not support \
-                                      subscript: {field}"
-                );
-                problems.invalid(&at, &reference["fieldPath"], &detail);
-            }
+        let key = match place {
+            "metadata.annotations" => key.to_lowercase(),
+            "metadata.labels" => key.to_owned(),
+            _ => return unknown(&format!("field label does not support subscript: {field}")),
+        };
+        for problem in qualified_name_problems(&key) {
+            problems.invalid(path, &key.as_str().into(), &problem);
         }
-    } else if matches!(field, "metadata.annotations" | "metadata.labels") {
-        problems.one_of(&at, &reference["fieldPath"], &ENV_FIELDS);
-    } else if !ENV_FIELDS.contains(&field) && field != "spec.host" {
-        let detail = format!("error converting fieldPath: field label not supported: {field}");
-        problems.invalid(&at, &reference["fieldPath"], &detail);
+    } else if !is_downward_field(field) {
+        unknown(&format!("field label not supported: {field}"));
+    } else if field != "spec.host" && !supported.contains(&field) {
+        problems.one_of(&at, &field.into(), supported);
+    }
+}
+
+/// Whether any container or volume may refer to a field.
+fn is_downward_field(field: &str) -> bool {
+    ENV_FIELDS.contains(&field)
+        || matches!(field, "metadata.annotations" | "metadata.labels" | "spec.host")
+}
+
+/// Checks a reference to a request or limit, which names its container in volumes.
+pub(super) fn resource_reference(
+    reference: &Value,
+    path: &str,
+    is_volume: bool,
+    problems: &mut Problems,
+) {
+    let name = text(reference, "resource");
+    let at = format!("{path}.resource");
+    let is_huge_page =
+        name.starts_with("limits.hugepages-") || name.starts_with("requests.hugepages-");
+    if is_volume && is_empty(reference, "containerName") {
+        problems.required(&format!("{path}.containerName"), "");
+    } else if name.is_empty() {
+        problems.required(&at, "");
+    } else if !is_huge_page {
+        problems.one_of(&at, &reference["resource"], &RESOURCE_FIELDS);
+    }
+    let divisor = text(reference, "divisor");
+    if divisor.is_empty() || divisor == "0" {
+        return;
+    }
+    let (units, kind) = match name.split_once('.').map_or("", |(_, resource)| resource) {
+        "cpu" => ("1m and 1", "cpu"),
+        "memory" => (MEMORY_DIVISORS, "memory"),
+        "ephemeral-storage" => (MEMORY_DIVISORS, "local ephemeral storage"),
+        _ if is_huge_page => (MEMORY_DIVISORS, "hugepages"),
+        _ => return,
+    };
+    if !units.split([',', ' ']).any(|unit| unit == divisor) {
+        let detail =
+            format!("only divisor's values {units} are supported with the {kind} resource");
+        problems.invalid(&format!("{path}.divisor"), &name.into(), &detail);
     }
 }
 
@@ -316,37 +403,6 @@ fn environment_sources(container: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-fn check_mounts(container: &Value, path: &str, volumes: &HashSet<&str>, problems: &mut Problems) {
-    let mut places = HashSet::new();
-    for (index, mount) in list(container, "volumeMounts").iter().enumerate() {
-        let at = format!("{path}.volumeMounts[{index}]");
-        let name = text(mount, "name");
-        if name.is_empty() {
-            problems.required(&format!("{at}.name"), "");
-        }
-        if !volumes.contains(name) {
-            problems.not_found(&format!("{at}.name"), name);
-        }
-        let place = text(mount, "mountPath");
-        if place.is_empty() {
-            problems.required(&format!("{at}.mountPath"), "");
-        }
-        if !places.insert(place) {
-            problems.invalid(&format!("{at}.mountPath"), &mount["mountPath"], "must be unique");
-        }
-        for field in ["subPath", "subPathExpr"] {
-            let path = format!("{path}.volumeMounts.{field}");
-            if !is_empty(mount, field) {
-                descending(&mount[field], &path, problems);
-            }
-        }
-        if !is_empty(mount, "subPath") && !is_empty(mount, "subPathExpr") {
-            let detail = "subPathExpr and subPath are mutually exclusive";
-            problems.invalid(&format!("{at}.subPathExpr"), &mount["subPathExpr"], detail);
-        }
-    }
-}
-
 /// Checks that a path is relative and does not leave its directory.
 pub(super) fn descending(path: &Value, at: &str, problems: &mut Problems) {
     if path.as_str().is_some_and(|path| path.starts_with('/')) {
@@ -363,7 +419,7 @@ pub(super) fn no_backsteps(path: &Value, at: &str, problems: &mut Problems) {
 }
 
 fn probe(probe: &Value, path: &str, succeeds_once: bool, problems: &mut Problems) {
-    handler(probe, path, problems);
+    handler(probe, path, None, problems);
     for field in [
         "initialDelaySeconds",
         "timeoutSeconds",
@@ -378,13 +434,17 @@ fn probe(probe: &Value, path: &str, succeeds_once: bool, problems: &mut Problems
         let path = format!("{path}.terminationGracePeriodSeconds");
         problems.invalid(&path, grace, "must be greater than 0");
     }
+    if !succeeds_once && !grace.is_null() {
+        let path = format!("{path}.terminationGracePeriodSeconds");
+        problems.invalid(&path, grace, "must not be set for readinessProbes");
+    }
     if succeeds_once && probe["successThreshold"].as_i64() != Some(1) {
         let path = format!("{path}.successThreshold");
         problems.invalid(&path, &probe["successThreshold"], "must be 1");
     }
 }
 
-fn handler(handler: &Value, path: &str, problems: &mut Problems) {
+fn handler(handler: &Value, path: &str, grace: Option<i64>, problems: &mut Problems) {
     let mut is_chosen = false;
     for kind in ["exec", "httpGet", "tcpSocket", "grpc", "sleep"] {
         let action = &handler[kind];
@@ -401,15 +461,10 @@ fn handler(handler: &Value, path: &str, problems: &mut Problems) {
             "exec" if is_empty(action, "command") => {
                 problems.required(&format!("{at}.command"), "")
             }
-            "httpGet" => {
-                if is_empty(action, "path") {
-                    problems.required(&format!("{at}.path"), "");
-                }
-                port_or_name(&action["port"], &format!("{at}.port"), problems);
-                problems.one_of(&format!("{at}.scheme"), &action["scheme"], &["HTTP", "HTTPS"]);
-            }
+            "httpGet" => http_action(action, &at, problems),
             "tcpSocket" => port_or_name(&action["port"], &format!("{at}.port"), problems),
             "grpc" => check_port_number(&action["port"], &format!("{at}.port"), problems),
+            "sleep" => sleep_action(action, &at, grace, problems),
             _ => {}
         }
     }
@@ -418,19 +473,29 @@ fn handler(handler: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-fn security(context: &Value, path: &str, problems: &mut Problems) {
-    for field in ["runAsUser", "runAsGroup"] {
-        account(&context[field], &format!("{path}.{field}"), problems);
+fn http_action(action: &Value, path: &str, problems: &mut Problems) {
+    if is_empty(action, "path") {
+        problems.required(&format!("{path}.path"), "");
     }
-    if context["allowPrivilegeEscalation"] == false && context["privileged"] == true {
-        let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-        problems.invalid_text(path, &go_text::security_context(context), detail);
+    port_or_name(&action["port"], &format!("{path}.port"), problems);
+    problems.one_of(&format!("{path}.scheme"), &action["scheme"], &["HTTP", "HTTPS"]);
+    for header in list(action, "httpHeaders") {
+        let name = text(header, "name");
+        let is_fine = |character: char| character.is_ascii_alphanumeric() || character == '-';
+        if name.is_empty() || !name.chars().all(is_fine) {
+            let detail = "a valid HTTP header must consist of alphanumeric characters or '-' \
+                          (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
+            problems.invalid(&format!("{path}.httpHeaders"), &name.into(), detail);
+        }
     }
 }
 
-/// Checks the id of a user or group; absent ones are valid.
-pub(super) fn account(id: &Value, path: &str, problems: &mut Problems) {
-    if id.as_i64().is_some_and(|id| !(0..=i64::from(i32::MAX)).contains(&id)) {
-        problems.invalid(path, id, "must be between 0 and 2147483647, inclusive");
+fn sleep_action(action: &Value, path: &str, grace: Option<i64>, problems: &mut Problems) {
+    let seconds = action["seconds"].as_i64().unwrap_or_default();
+    let Some(grace) = grace else { return };
+    if seconds < 0 || seconds > grace {
+        let detail =
+            format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
+        problems.invalid(path, &seconds.into(), &detail);
     }
 }

@@ -98,6 +98,15 @@ pub(super) fn security_context(context: &Value) -> String {
     format!("core.SecurityContext{{{}}}", fields.join(", "))
 }
 
+/// `runtime.RawExtension{...}` with the bytes of the value's JSON.
+pub(super) fn raw_extension(value: &Value) -> String {
+    let bytes: Vec<String> = value.to_string().bytes().map(|byte| format!("{byte:#x}")).collect();
+    format!(
+        "runtime.RawExtension{{Raw:[]uint8{{{}}}, Object:runtime.Object(nil)}}",
+        bytes.join(", ")
+    )
+}
+
 /// A quoted string.
 pub(super) fn quoted(value: &Value) -> String {
     format!("{:?}", value.as_str().unwrap_or_default())

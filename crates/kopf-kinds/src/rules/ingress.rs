@@ -365,13 +365,30 @@ pub(super) fn endpoints(object: &Value, problems: &mut Problems) {
                 } else {
                     usable(&ip.into(), &at, problems);
                 }
+                let at = format!("{path}.{field}[{place}]");
+                let (host, node) = (text(address, "hostname"), text(address, "nodeName"));
+                if !host.is_empty() {
+                    super::pod_spec::check_label(host, &format!("{at}.hostname"), problems);
+                }
+                let wrong = if node.is_empty() { Vec::new() } else { subdomain_problems(node) };
+                for problem in wrong {
+                    problems.invalid(&format!("{at}.nodeName"), &node.into(), &problem);
+                }
             }
         }
         let ports = list(subset, "ports");
         for (place, port) in ports.iter().enumerate() {
             let at = format!("{path}.ports[{place}]");
-            if ports.len() > 1 && text(port, "name").is_empty() {
+            let name = text(port, "name");
+            if ports.len() > 1 && name.is_empty() {
                 problems.required(&format!("{at}.name"), "");
+            } else if !name.is_empty() {
+                super::pod_spec::check_label(name, &format!("{at}.name"), problems);
+            }
+            if let Some(protocol) = port["appProtocol"].as_str() {
+                for problem in crate::names::qualified_name_problems(protocol) {
+                    problems.invalid(&format!("{at}.appProtocol"), &protocol.into(), &problem);
+                }
             }
             super::pod_spec::check_port_number(&port["port"], &format!("{at}.port"), problems);
             let protocols = ["SCTP", "TCP", "UDP"];
@@ -394,6 +411,14 @@ pub(super) fn usable(address: &Value, path: &str, problems: &mut Problems) {
     }
     if parsed.is_loopback() {
         let detail = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
+        problems.invalid(path, address, detail);
+    }
+    let is_multicast = match parsed {
+        IpAddr::V4(address) => address.octets()[..3] == [224, 0, 0],
+        IpAddr::V6(address) => address.segments()[0] & 0xff0f == 0xff02,
+    };
+    if is_multicast {
+        let detail = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
         problems.invalid(path, address, detail);
     }
     if is_link_local {

@@ -134,7 +134,11 @@ pub(super) fn spec(spec: &Value, path: &str, problems: &mut Problems) {
     if policy.is_object() {
         failure_policy(spec, &format!("{path}.podFailurePolicy.rules"), problems);
     }
-    if spec["successPolicy"].is_object() && spec["completionMode"] == "Indexed" {
+    if spec["successPolicy"].is_object() && spec["completionMode"] != "Indexed" {
+        let shown = go_success_policy(&spec["successPolicy"]);
+        let detail = "requires indexed completion mode";
+        problems.invalid_text(&format!("{path}.successPolicy"), &shown, detail);
+    } else if spec["successPolicy"].is_object() {
         success_policy(spec, &format!("{path}.successPolicy.rules"), problems);
     }
     let replacements: &[&str] =
@@ -301,6 +305,29 @@ fn pod_conditions(patterns: &[Value], path: &str, problems: &mut Problems) {
             _ => problems.one_of(&status, &pattern["status"], &["False", "True", "Unknown"]),
         }
     }
+}
+
+/// A success policy as Go prints it.
+fn go_success_policy(policy: &Value) -> String {
+    let pointer = |value: &Value, kind: &str| match value.is_null() {
+        true => format!("(*{kind})(nil)"),
+        false => format!("(*{kind})(0xc000000000)"),
+    };
+    let rules: Vec<String> = list(policy, "rules")
+        .iter()
+        .map(|rule| {
+            format!(
+                "batch.SuccessPolicyRule{{SucceededIndexes:{}, SucceededCount:{}}}",
+                pointer(&rule["succeededIndexes"], "string"),
+                pointer(&rule["succeededCount"], "int32"),
+            )
+        })
+        .collect();
+    let rules = match rules.is_empty() {
+        true => "[]batch.SuccessPolicyRule(nil)".to_owned(),
+        false => format!("[]batch.SuccessPolicyRule{{{}}}", rules.join(", ")),
+    };
+    format!("batch.SuccessPolicy{{Rules:{rules}}}")
 }
 
 fn success_policy(spec: &Value, path: &str, problems: &mut Problems) {

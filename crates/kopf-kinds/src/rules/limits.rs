@@ -183,6 +183,17 @@ pub(super) fn go_quantity(value: &Value) -> String {
 pub(super) fn go_fraction(value: &Value) -> String {
     let text = value.as_str().unwrap_or_default();
     let Some(nanos) = Quantity::parse(text).map(Quantity::nanos) else { return text.to_owned() };
+    // Go keeps the unit of a number without a decimal point.
+    let unit = [('m', 3), ('u', 6), ('n', 9)].into_iter().find(|(unit, _)| text.ends_with(*unit));
+    if let Some((_, scale)) = unit
+        && !text.contains('.')
+    {
+        let number = nanos / 10_i128.pow(9 - scale);
+        return format!(
+            "resource.Quantity{{i:resource.int64Amount{{value:{number}, scale:-{scale}}}, \
+             d:resource.infDecAmount{{Dec:(*inf.Dec)(nil)}}, s:{text:?}, Format:\"DecimalSI\"}}"
+        );
+    }
     // The smallest number of decimals that represents the amount.
     let scale = (0..9).find(|scale| nanos % 10_i128.pow(9 - scale) == 0).unwrap_or(9);
     let number = nanos / 10_i128.pow(9 - scale);

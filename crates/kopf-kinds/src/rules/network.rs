@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::pod_spec::{LABEL_DETAIL, check_port_number, is_label};
+use super::pod_spec::{check_label, check_port_number};
 use super::{Problems, containers, go_text, ingress};
 use crate::fields::{is_empty, list, text};
 use crate::{FieldError, FieldErrorReason};
@@ -26,7 +26,21 @@ pub(super) fn check(resource: &str, object: &Value, old: Option<&Value>, problem
             Some(old) => ranges_update(&object["spec"], &old["spec"], problems),
             None => ranges(&object["spec"], problems),
         },
-        "ipaddresses" => address(&object["spec"], problems),
+        "ipaddresses" => {
+            address(&object["spec"], problems);
+            let parent = &object["spec"]["parentRef"];
+            if old.is_some_and(|old| old["spec"]["parentRef"] != *parent) {
+                let shown = format!(
+                    "networking.ParentReference{{Group:{:?}, Resource:{:?}, Namespace:{:?}, \
+                     Name:{:?}}}",
+                    text(parent, "group"),
+                    text(parent, "resource"),
+                    text(parent, "namespace"),
+                    text(parent, "name"),
+                );
+                problems.invalid_text("spec.parentRef", &shown, "field is immutable");
+            }
+        }
         _ => {}
     }
 }
@@ -46,7 +60,11 @@ fn ranges(spec: &Value, problems: &mut Problems) {
         return;
     }
     for (index, range) in ranges.iter().enumerate() {
-        ingress::cidr(range, &format!("{PATH}[{index}]"), problems);
+        let path = format!("{PATH}[{index}]");
+        ingress::cidr(range, &path, problems);
+        if has_host_bits(range.as_str().unwrap_or_default()) {
+            problems.invalid(&path, range, "must not have bits set beyond the prefix length");
+        }
     }
     let families: Vec<Option<bool>> =
         ranges.iter().map(|range| ingress::is_wide(range.as_str().unwrap_or_default())).collect();
@@ -54,6 +72,20 @@ fn ranges(spec: &Value, problems: &mut Problems) {
         let detail = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and \
                       2001:db8::/64";
         problems.invalid_text(PATH, &shown, detail);
+    }
+}
+
+/// Whether a range names an address in it instead of its first one.
+fn has_host_bits(range: &str) -> bool {
+    use std::net::IpAddr;
+    let Some((address, length)) = range.split_once('/') else { return false };
+    let (Ok(address), Ok(length)) = (address.parse::<IpAddr>(), length.parse::<u32>()) else {
+        return false;
+    };
+    match address {
+        IpAddr::V4(it) if length <= 32 => it.to_bits().checked_shl(length).unwrap_or(0) != 0,
+        IpAddr::V6(it) if length <= 128 => it.to_bits().checked_shl(length).unwrap_or(0) != 0,
+        _ => false,
     }
 }
 
@@ -164,6 +196,7 @@ fn service_addresses(spec: &Value, is_new: bool, is_dry_run: bool, problems: &mu
         let detail = "this cluster is not configured for dual-stack services";
         problems.invalid("spec.ipFamilyPolicy", &spec["ipFamilyPolicy"], detail);
     }
+    address_lists(spec, problems);
     for (index, family) in list(spec, "ipFamilies").iter().enumerate() {
         let address = &spec["clusterIPs"][index];
         // A service without its own address can be of any family.
@@ -199,6 +232,40 @@ fn service_addresses(spec: &Value, is_new: bool, is_dry_run: bool, problems: &mu
             ingress::usable(address, &path, problems);
         } else {
             problems.invalid(&path, address, ADDRESS_DETAIL);
+        }
+    }
+}
+
+/// Checks the lists of addresses and families of a service.
+fn address_lists(spec: &Value, problems: &mut Problems) {
+    const FORBIDDEN: &str = "may not be set for ExternalName services";
+    if spec["type"] == "ExternalName" {
+        if !is_empty(spec, "clusterIP") || !is_empty(spec, "clusterIPs") {
+            problems.forbidden("spec.clusterIPs", FORBIDDEN);
+        }
+        for field in ["ipFamilies", "ipFamilyPolicy"] {
+            if !is_empty(spec, field) {
+                problems.forbidden(&format!("spec.{field}"), FORBIDDEN);
+            }
+        }
+        return;
+    }
+    let addresses = list(spec, "clusterIPs");
+    let shown = go_text::string_list(&spec["clusterIPs"]);
+    if is_empty(spec, "clusterIP") && !addresses.is_empty() {
+        let detail = "must be empty when `clusterIP` is not specified";
+        problems.invalid_text("spec.clusterIPs", &shown, detail);
+    }
+    if addresses.len() > 1 && addresses[0] == "None" {
+        let detail = "'None' must be the first and only value";
+        problems.invalid_text("spec.clusterIPs", &shown, detail);
+    }
+    let families = list(spec, "ipFamilies");
+    for (index, family) in families.iter().enumerate() {
+        let path = format!("spec.ipFamilies[{index}]");
+        problems.one_of(&path, family, &["IPv4", "IPv6"]);
+        if families[..index].contains(family) {
+            problems.duplicate(&path, family);
         }
     }
 }
@@ -244,8 +311,16 @@ fn balancer_policies(spec: &Value, problems: &mut Problems) {
         // Upstream capitalizes this field.
         problems.forbidden("spec.LoadBalancerSourceRanges", only);
     }
-    if !is_balancer && !is_empty(spec, "loadBalancerClass") {
+    let class = text(spec, "loadBalancerClass");
+    if !is_balancer && !class.is_empty() {
         problems.forbidden("spec.loadBalancerClass", only);
+    } else if !class.is_empty() {
+        for problem in crate::names::qualified_name_problems(class) {
+            problems.invalid("spec.loadBalancerClass", &class.into(), &problem);
+        }
+    }
+    if !is_balancer && !spec["allocateLoadBalancerNodePorts"].is_null() {
+        problems.forbidden("spec.allocateLoadBalancerNodePorts", only);
     }
     let is_checked = is_balancer && spec["externalTrafficPolicy"] == "Local";
     let check = &spec["healthCheckNodePort"];
@@ -278,14 +353,21 @@ fn service_ports(ports: &[Value], problems: &mut Problems) {
         let name = text(port, "name");
         if name.is_empty() && ports.len() > 1 {
             problems.required(&format!("{path}.name"), "");
-        } else if !name.is_empty() && !is_label(name) {
-            problems.invalid(&format!("{path}.name"), &port["name"], LABEL_DETAIL);
-        } else if !name.is_empty() && !names.insert(name) {
-            problems.duplicate(&format!("{path}.name"), &port["name"]);
+        } else if !name.is_empty() {
+            let before = problems.found.len();
+            check_label(name, &format!("{path}.name"), problems);
+            if problems.found.len() == before && !names.insert(name) {
+                problems.duplicate(&format!("{path}.name"), &port["name"]);
+            }
         }
         check_port_number(&port["port"], &format!("{path}.port"), problems);
         let protocols = ["SCTP", "TCP", "UDP"];
         problems.one_of(&format!("{path}.protocol"), &port["protocol"], &protocols);
+        if let Some(protocol) = port["appProtocol"].as_str() {
+            for problem in crate::names::qualified_name_problems(protocol) {
+                problems.invalid(&format!("{path}.appProtocol"), &protocol.into(), &problem);
+            }
+        }
         if !port["targetPort"].is_null() {
             let path = format!("{path}.targetPort");
             containers::port_or_name(&port["targetPort"], &path, problems);

@@ -4,17 +4,20 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::{Problems, containers, resources, scheduling, volumes};
-use crate::fields::{list, text};
+use super::network::{ADDRESS_DETAIL, is_address};
+use super::volumes::Volumes;
+use super::{Problems, containers, go_text, pod_annotations, pod_security, resources, scheduling};
+use crate::fields::{is_empty, list, text};
+use crate::names::label_problems;
 use crate::pods::quality_of_service;
 
-pub(super) const LABEL_DETAIL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric \
-    characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or \
-    '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const NAMESERVERS_MAX: usize = 3;
+const SEARCHES_MAX: usize = 32;
+const SEARCHES_LENGTH_MAX: usize = 2048;
 
 /// The errors of a pod spec at `path`, in any kind.
 pub(super) fn check(spec: &Value, path: &str, problems: &mut Problems) {
-    let volumes = volumes::check(spec, path, problems);
+    let volumes = super::volumes::check(spec, path, problems);
     let regular = list(spec, "containers");
     let at = format!("{path}.containers");
     if regular.is_empty() {
@@ -23,11 +26,11 @@ pub(super) fn check(spec: &Value, path: &str, problems: &mut Problems) {
     let mut names = HashSet::new();
     for (index, container) in regular.iter().enumerate() {
         let path = format!("{at}[{index}]");
-        containers::common(container, &path, &volumes, problems);
+        containers::common(container, &path, spec, &volumes, problems);
         if !names.insert(text(container, "name")) {
             problems.duplicate(&format!("{path}.name"), &container["name"]);
         }
-        containers::life(container, &path, problems);
+        containers::life(container, &path, spec, problems);
         if !container["restartPolicy"].is_null() {
             let detail = "may not be set for non-init containers";
             problems.forbidden(&format!("{path}.restartPolicy"), detail);
@@ -35,35 +38,109 @@ pub(super) fn check(spec: &Value, path: &str, problems: &mut Problems) {
     }
     containers::host_ports(regular, &at, problems);
     check_init(spec, path, &volumes, &mut names, problems);
+    check_ephemeral(spec, path, &volumes, problems);
     check_host_network(spec, &at, problems);
-    check_host_users(spec, path, problems);
     let restart_policies = ["Always", "OnFailure", "Never"];
     problems.one_of(&format!("{path}.restartPolicy"), &spec["restartPolicy"], &restart_policies);
     let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     problems.one_of(&format!("{path}.dnsPolicy"), &spec["dnsPolicy"], &policies);
     let selector = format!("{path}.nodeSelector");
     crate::meta::validate_labels(&spec["nodeSelector"], &selector, &mut problems.found);
-    let context = &spec["securityContext"];
-    scheduling::security(context, &format!("{path}.securityContext"), problems);
+    pod_security::of_pod(spec, path, problems);
     scheduling::affinity(&spec["affinity"], &format!("{path}.affinity"), problems);
     check_dns(spec, path, problems);
     scheduling::gates(spec, path, problems);
     scheduling::spreading(spec, path, problems);
+    pod_security::host_process(spec, path, problems);
+    pod_security::host_users(spec, path, problems);
     scheduling::names(spec, path, problems);
     scheduling::tolerations(spec, path, problems);
     scheduling::host_aliases(spec, path, problems);
+    scheduling::classes(spec, path, problems);
+    pod_security::operating_system(spec, path, problems);
 }
 
 /// Checks that apply only to pods, not to templates.
-pub(super) fn check_pod(spec: &Value, problems: &mut Problems) {
-    for field in ["containers", "initContainers"] {
-        for (index, container) in list(spec, field).iter().enumerate() {
-            let image = text(container, "image");
-            if image.trim() != image {
-                let detail = "must not have leading or trailing whitespace";
-                let path = format!("spec.{field}[{index}].image");
-                problems.invalid(&path, &container["image"], detail);
+pub(super) fn check_pod(object: &Value, is_new: bool, problems: &mut Problems) {
+    let spec = &object["spec"];
+    pod_annotations::check(&object["metadata"], spec, "metadata.annotations", problems);
+    for (container, path) in pod_security::containers(spec, "spec") {
+        let image = text(container, "image");
+        if image.trim() != image {
+            let detail = "must not have leading or trailing whitespace";
+            problems.invalid(&format!("{path}.image"), &container["image"], detail);
+        }
+    }
+    if is_new && !is_empty(spec, "ephemeralContainers") {
+        problems.forbidden("spec.ephemeralContainers", "cannot be set on create");
+    }
+    if is_new && !is_empty(spec, "nodeName") && !is_empty(spec, "schedulingGates") {
+        let detail = "cannot be set until all schedulingGates have been cleared";
+        problems.forbidden("spec.nodeName", detail);
+    }
+}
+
+/// Checks the containers that were added to a running pod.
+fn check_ephemeral(spec: &Value, path: &str, volumes: &Volumes<'_>, problems: &mut Problems) {
+    const DETAIL: &str = "cannot be set for an Ephemeral Container";
+    const REFUSED: [&str; 7] = [
+        "ports",
+        "livenessProbe",
+        "readinessProbe",
+        "startupProbe",
+        "lifecycle",
+        "resources",
+        "resizePolicy",
+    ];
+    let others: HashSet<&str> = ["containers", "initContainers"]
+        .iter()
+        .flat_map(|field| list(spec, field))
+        .map(|container| text(container, "name"))
+        .collect();
+    let mut names = others.clone();
+    for (index, container) in list(spec, "ephemeralContainers").iter().enumerate() {
+        let path = format!("{path}.ephemeralContainers[{index}]");
+        containers::common(container, &path, spec, volumes, problems);
+        let name = text(container, "name");
+        if !names.insert(name) {
+            problems.duplicate(&format!("{path}.name"), &name.into());
+        }
+        let target = text(container, "targetContainerName");
+        if !target.is_empty() && !others.contains(target) {
+            problems.not_found(&format!("{path}.targetContainerName"), target);
+        }
+        for field in REFUSED.iter().filter(|field| !is_empty(container, field)) {
+            problems.forbidden(&format!("{path}.{field}"), DETAIL);
+        }
+        for (place, mount) in list(container, "volumeMounts").iter().enumerate() {
+            for field in ["subPath", "subPathExpr"] {
+                if !is_empty(mount, field) {
+                    problems.forbidden(&format!("{path}.volumeMounts[{place}].{field}"), DETAIL);
+                }
             }
+        }
+    }
+}
+
+/// Checks what `/ephemeralcontainers` may change: it only adds containers.
+pub(super) fn ephemeral(object: &Value, old: &Value, problems: &mut Problems) {
+    const PATH: &str = "spec.ephemeralContainers";
+    check_pod(object, false, problems);
+    check(&object["spec"], "spec", problems);
+    pod_annotations::update(object, old, problems);
+    let new = list(&object["spec"], "ephemeralContainers");
+    for old in list(&old["spec"], "ephemeralContainers") {
+        let name = text(old, "name");
+        match new.iter().find(|container| text(container, "name") == name) {
+            None => {
+                let detail = format!("existing ephemeral containers {name:?} may not be removed\n");
+                problems.forbidden(PATH, &detail);
+            }
+            Some(container) if container != old => {
+                let detail = format!("existing ephemeral containers {name:?} may not be changed\n");
+                problems.forbidden(PATH, &detail);
+            }
+            Some(_) => {}
         }
     }
 }
@@ -71,13 +148,13 @@ pub(super) fn check_pod(spec: &Value, problems: &mut Problems) {
 fn check_init<'spec>(
     spec: &'spec Value,
     path: &str,
-    volumes: &HashSet<&str>,
+    volumes: &Volumes<'_>,
     names: &mut HashSet<&'spec str>,
     problems: &mut Problems,
 ) {
     for (index, container) in list(spec, "initContainers").iter().enumerate() {
         let path = format!("{path}.initContainers[{index}]");
-        containers::common(container, &path, volumes, problems);
+        containers::common(container, &path, spec, volumes, problems);
         problems.one_of_if_set(container, &path, "restartPolicy", &["Always"]);
         let name = text(container, "name");
         if names.contains(name) {
@@ -86,7 +163,7 @@ fn check_init<'spec>(
             names.insert(name);
         }
         if container["restartPolicy"] == "Always" {
-            containers::life(container, &path, problems);
+            containers::life(container, &path, spec, problems);
         } else {
             containers::no_life(container, &path, problems);
         }
@@ -109,48 +186,64 @@ fn check_host_network(spec: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-/// Checks fields that need the user namespace or the network of the node.
-fn check_host_users(spec: &Value, path: &str, problems: &mut Problems) {
-    let lists = ["containers", "initContainers", "ephemeralContainers"];
-    for list_name in lists {
-        for (index, container) in list(spec, list_name).iter().enumerate() {
-            let mount = &container["securityContext"]["procMount"];
-            if mount == "Unmasked" && spec["hostUsers"] != false {
-                let path = format!("{path}.{list_name}[{index}].securityContext.procMount");
-                let detail = "`hostUsers` must be false to use `Unmasked`";
-                problems.invalid(&path, mount, detail);
-            }
-        }
-    }
-    let runs_on_host =
-        |owner: &Value| owner["securityContext"]["windowsOptions"]["hostProcess"] == true;
-    let any = lists.iter().flat_map(|name| list(spec, name)).any(runs_on_host);
-    if (any || runs_on_host(spec)) && spec["hostNetwork"] != true {
-        let detail = "hostNetwork must be true if pod contains any hostProcess containers";
-        problems.invalid(&format!("{path}.hostNetwork"), &false.into(), detail);
-    }
-}
-
 fn check_dns(spec: &Value, path: &str, problems: &mut Problems) {
     let config = &spec["dnsConfig"];
-    if spec["dnsPolicy"] != "None" {
+    let path = format!("{path}.dnsConfig");
+    let (servers, searches) = (list(config, "nameservers"), list(config, "searches"));
+    if spec["dnsPolicy"] == "None" && !config.is_object() {
+        problems.required(&path, "must provide `dnsConfig` when `dnsPolicy` is None");
         return;
     }
-    if !config.is_object() {
-        let detail = "must provide `dnsConfig` when `dnsPolicy` is None";
-        problems.required(&format!("{path}.dnsConfig"), detail);
-    } else if list(config, "nameservers").is_empty() {
+    if spec["dnsPolicy"] == "None" && servers.is_empty() {
         let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-        problems.required(&format!("{path}.dnsConfig.nameservers"), detail);
+        problems.required(&format!("{path}.nameservers"), detail);
+        return;
+    }
+    if servers.len() > NAMESERVERS_MAX {
+        let shown = go_text::string_list(&config["nameservers"]);
+        let detail = format!("must not have more than {NAMESERVERS_MAX} nameservers");
+        problems.invalid_text(&format!("{path}.nameservers"), &shown, &detail);
+    }
+    for (index, server) in servers.iter().enumerate() {
+        if !is_address(server.as_str().unwrap_or_default()) {
+            problems.invalid(&format!("{path}.nameservers[{index}]"), server, ADDRESS_DETAIL);
+        }
+    }
+    check_searches(searches, &config["searches"], &format!("{path}.searches"), problems);
+    for (index, option) in list(config, "options").iter().enumerate() {
+        if is_empty(option, "name") {
+            problems.required(&format!("{path}.options[{index}]"), "must not be empty");
+        }
     }
 }
 
-pub(super) fn is_label(name: &str) -> bool {
-    let is_word = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit();
-    name.len() <= 63
-        && name.starts_with(is_word)
-        && name.ends_with(is_word)
-        && name.chars().all(|character| is_word(character) || character == '-')
+fn check_searches(searches: &[Value], all: &Value, path: &str, problems: &mut Problems) {
+    if searches.len() > SEARCHES_MAX {
+        let detail = format!("must not have more than {SEARCHES_MAX} search paths");
+        problems.invalid_text(path, &go_text::string_list(all), &detail);
+    }
+    let text = |search: &Value| search.as_str().unwrap_or_default().to_owned();
+    let joined: Vec<String> = searches.iter().map(text).collect();
+    if joined.join(" ").len() > SEARCHES_LENGTH_MAX {
+        let detail = format!(
+            "must not have more than {SEARCHES_LENGTH_MAX} characters (including spaces) in the \
+             search list"
+        );
+        problems.invalid_text(path, &go_text::string_list(all), &detail);
+    }
+    for (index, search) in joined.iter().enumerate().filter(|(_, search)| *search != ".") {
+        let name = search.strip_suffix('.').unwrap_or(search);
+        for problem in crate::names::underscored_subdomain_problems(name) {
+            problems.invalid(&format!("{path}[{index}]"), &name.into(), &problem);
+        }
+    }
+}
+
+/// Checks a DNS label.
+pub(super) fn check_label(name: &str, path: &str, problems: &mut Problems) {
+    for problem in label_problems(name) {
+        problems.invalid(path, &name.into(), &problem);
+    }
 }
 
 pub(super) fn check_port_number(port: &Value, path: &str, problems: &mut Problems) {
@@ -162,6 +255,7 @@ pub(super) fn check_port_number(port: &Value, path: &str, problems: &mut Problem
 /// A pod's spec is immutable except for images, deadline, tolerations and a few other fields.
 pub(super) fn update(object: &Value, old: &Value, problems: &mut Problems) {
     let (spec, old_spec) = (&object["spec"], &old["spec"]);
+    pod_annotations::update(object, old, problems);
     for field in ["containers", "initContainers"] {
         let path = format!("spec.{field}");
         if list(spec, field).len() != list(old_spec, field).len() {
@@ -308,13 +402,7 @@ fn check_deadline(spec: &Value, old: &Value, problems: &mut Problems) -> bool {
 fn fixed_part(spec: &Value, is_gated: bool) -> Value {
     let mut fixed = spec.clone();
     let Some(fields) = fixed.as_object_mut() else { return fixed };
-    for field in [
-        "activeDeadlineSeconds",
-        "tolerations",
-        "schedulingGates",
-        // Set by its own endpoint, which uses the same check.
-        "ephemeralContainers",
-    ] {
+    for field in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
         fields.shift_remove(field);
     }
     if is_gated {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::pod_spec::{LABEL_DETAIL, is_label};
+use super::pod_spec::check_label;
 use super::{Problems, admission, go_text, labels, workloads};
 use crate::fields::{is_empty, list, text};
 use crate::names::subdomain_problems;
@@ -40,8 +40,8 @@ pub(super) fn check(group: &str, resource: &str, object: &Value, problems: &mut 
         }
         ("coordination.k8s.io", "leases") => lease(&object["spec"], problems),
         ("scheduling.k8s.io", "priorityclasses") => priority_class(object, problems),
-        ("node.k8s.io", "runtimeclasses") if !is_label(text(object, "handler")) => {
-            problems.invalid("handler", &object["handler"], LABEL_DETAIL);
+        ("node.k8s.io", "runtimeclasses") => {
+            check_label(text(object, "handler"), "handler", problems);
         }
         _ => {}
     }

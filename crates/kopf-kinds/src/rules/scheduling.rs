@@ -5,29 +5,15 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::network::{ADDRESS_DETAIL, is_address};
-use super::pod_spec::{LABEL_DETAIL, is_label};
-use super::{Problems, containers, labels};
+use super::pod_spec::check_label;
+use super::{Problems, labels, resources};
 use crate::fields::{is_empty, list, text};
 use crate::names::{
-    check_label_value, check_qualified_name, qualified_name_problems, subdomain_problems,
+    check_label_value, check_qualified_name, label_problems, qualified_name_problems,
+    subdomain_problems,
 };
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
-
-/// Checks the security context of a pod.
-pub(super) fn security(context: &Value, path: &str, problems: &mut Problems) {
-    for field in ["fsGroup", "runAsUser", "runAsGroup"] {
-        containers::account(&context[field], &format!("{path}.{field}"), problems);
-    }
-    for (index, group) in list(context, "supplementalGroups").iter().enumerate() {
-        containers::account(group, &format!("{path}.supplementalGroups[{index}]"), problems);
-    }
-    for (index, sysctl) in list(context, "sysctls").iter().enumerate() {
-        if is_empty(sysctl, "name") {
-            problems.required(&format!("{path}.sysctls[{index}].name"), "");
-        }
-    }
-}
 
 pub(super) fn affinity(affinity: &Value, path: &str, problems: &mut Problems) {
     const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -146,6 +132,12 @@ fn pod_term(term: &Value, path: &str, problems: &mut Problems) {
     for selector in ["labelSelector", "namespaceSelector"] {
         labels::check(&term[selector], &format!("{path}.{selector}"), problems);
     }
+    for name in list(term, "namespaces") {
+        for problem in label_problems(name.as_str().unwrap_or_default()) {
+            problems.invalid(&format!("{path}.namespace"), name, &problem);
+        }
+    }
+    label_keys(term, path, problems);
     let key = text(term, "topologyKey");
     let at = format!("{path}.topologyKey");
     if key.is_empty() {
@@ -153,6 +145,46 @@ fn pod_term(term: &Value, path: &str, problems: &mut Problems) {
     }
     for problem in qualified_name_problems(key) {
         problems.invalid(&at, &key.into(), &problem);
+    }
+}
+
+/// Checks the keys whose values are taken from the pod's own labels.
+fn label_keys(term: &Value, path: &str, problems: &mut Problems) {
+    let selector = &term["labelSelector"];
+    for field in ["matchLabelKeys", "mismatchLabelKeys"] {
+        let keys = list(term, field);
+        let at = format!("{path}.{field}");
+        if !keys.is_empty() && !selector.is_object() {
+            problems.forbidden(&at, "must not be specified when labelSelector is not set");
+            continue;
+        }
+        label_names(keys, &at, problems);
+    }
+    let mut selected: HashSet<&str> =
+        selector["matchLabels"].as_object().into_iter().flatten().map(|(key, _)| &**key).collect();
+    let keys = list(term, "matchLabelKeys");
+    for expression in list(selector, "matchExpressions") {
+        let key = text(expression, "key");
+        if let Some(index) = keys.iter().rposition(|it| it == key)
+            && selected.contains(key)
+        {
+            let detail = "exists in both matchLabelKeys and labelSelector";
+            problems.invalid(&format!("{path}[{index}]"), &key.into(), detail);
+        }
+        selected.insert(key);
+    }
+    let others = list(term, "mismatchLabelKeys");
+    for (index, key) in keys.iter().enumerate().filter(|(_, key)| others.contains(key)) {
+        let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
+        problems.invalid(&format!("{path}.matchLabelKeys[{index}]"), key, detail);
+    }
+}
+
+fn label_names(keys: &[Value], path: &str, problems: &mut Problems) {
+    for (index, key) in keys.iter().enumerate() {
+        for problem in qualified_name_problems(key.as_str().unwrap_or_default()) {
+            problems.invalid(&format!("{path}[{index}]"), key, &problem);
+        }
     }
 }
 
@@ -178,21 +210,66 @@ pub(super) fn gates(spec: &Value, path: &str, problems: &mut Problems) {
 }
 
 pub(super) fn spreading(spec: &Value, path: &str, problems: &mut Problems) {
-    for (index, constraint) in list(spec, "topologySpreadConstraints").iter().enumerate() {
+    let constraints = list(spec, "topologySpreadConstraints");
+    for (index, constraint) in constraints.iter().enumerate() {
         let at = format!("{path}.topologySpreadConstraints[{index}]");
-        if constraint["maxSkew"].as_i64().unwrap_or_default() <= 0 {
-            let shown = Value::from(constraint["maxSkew"].as_i64().unwrap_or_default());
-            problems.invalid(&format!("{at}.maxSkew"), &shown, "must be greater than zero");
-        }
-        if is_empty(constraint, "topologyKey") {
+        positive(&constraint["maxSkew"], &format!("{at}.maxSkew"), problems);
+        let key = text(constraint, "topologyKey");
+        if key.is_empty() {
             problems.required(&format!("{at}.topologyKey"), "can not be empty");
         }
+        let action = text(constraint, "whenUnsatisfiable");
         problems.one_of(
             &format!("{at}.whenUnsatisfiable"),
-            &constraint["whenUnsatisfiable"],
+            &action.into(),
             &["DoNotSchedule", "ScheduleAnyway"],
         );
+        let is_same = |other: &Value| {
+            text(other, "topologyKey") == key && text(other, "whenUnsatisfiable") == action
+        };
+        if constraints[index + 1..].iter().any(is_same) {
+            let path = format!("{at}.{{topologyKey, whenUnsatisfiable}}");
+            problems.duplicate(&path, &format!("{{{key}, {action}}}").into());
+        }
+        let least = &constraint["minDomains"];
+        if !least.is_null() {
+            positive(least, &format!("{at}.minDomains"), problems);
+            if action != "DoNotSchedule" {
+                let detail = format!(
+                    "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+                );
+                problems.invalid(&format!("{at}.minDomains"), least, &detail);
+            }
+        }
+        for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
+            problems.one_of_if_set(constraint, &at, policy, &["Honor", "Ignore"]);
+        }
+        spread_keys(constraint, &format!("{at}.matchLabelKeys"), problems);
         labels::check(&constraint["labelSelector"], &format!("{at}.labelSelector"), problems);
+    }
+}
+
+fn positive(value: &Value, path: &str, problems: &mut Problems) {
+    let number = value.as_i64().unwrap_or_default();
+    if number <= 0 {
+        problems.invalid(path, &number.into(), "must be greater than zero");
+    }
+}
+
+fn spread_keys(constraint: &Value, path: &str, problems: &mut Problems) {
+    let keys = list(constraint, "matchLabelKeys");
+    let selector = &constraint["labelSelector"];
+    if !keys.is_empty() && !selector.is_object() {
+        problems.forbidden(path, "must not be specified when labelSelector is not set");
+    }
+    label_names(keys, path, problems);
+    let expressions = list(selector, "matchExpressions");
+    for (index, key) in keys.iter().enumerate() {
+        let is_label = selector["matchLabels"].get(key.as_str().unwrap_or_default()).is_some();
+        if is_label || expressions.iter().any(|expression| expression["key"] == *key) {
+            let detail = "exists in both matchLabelKeys and labelSelector";
+            problems.invalid(&format!("{path}[{index}]"), key, detail);
+        }
     }
 }
 
@@ -217,9 +294,27 @@ pub(super) fn names(spec: &Value, path: &str, problems: &mut Problems) {
     }
     for field in ["hostname", "subdomain"] {
         let name = text(spec, field);
-        if !name.is_empty() && !is_label(name) {
-            problems.invalid(&format!("{path}.{field}"), &spec[field], LABEL_DETAIL);
+        if !name.is_empty() {
+            check_label(name, &format!("{path}.{field}"), problems);
         }
+    }
+}
+
+/// Checks the classes that a pod spec names.
+pub(super) fn classes(spec: &Value, path: &str, problems: &mut Problems) {
+    for field in ["priorityClassName", "runtimeClassName"] {
+        let name = text(spec, field);
+        if !name.is_empty() || (field == "runtimeClassName" && spec[field].is_string()) {
+            for problem in subdomain_problems(name) {
+                problems.invalid(&format!("{path}.{field}"), &spec[field], &problem);
+            }
+        }
+    }
+    let policies = ["PreemptLowerPriority", "Never"];
+    problems.one_of_if_set(spec, path, "preemptionPolicy", &policies);
+    if let Some(overhead) = spec["overhead"].as_object() {
+        let limits = serde_json::json!({"limits": overhead});
+        resources::check(&limits, &format!("{path}.overhead"), problems);
     }
 }
 

@@ -20,12 +20,13 @@ pub(super) fn check(
     let status = &object["status"];
     match (group, resource) {
         ("", "pods") => pod(status, old, problems),
-        ("", "services") => balancer(status, problems),
+        ("", "services") => service(object, problems),
         ("networking.k8s.io", "ingresses") => balancer(status, problems),
         ("", "namespaces") => namespace(object, problems),
         ("", "nodes") => super::nodes::update(object, old, problems),
         ("", "persistentvolumeclaims") => super::storage::claim_status(object, problems),
         ("", "resourcequotas") => super::limits::quota_status(status, problems),
+        ("flowcontrol.apiserver.k8s.io", _) => super::flow_control::conditions(status, problems),
         ("batch", "jobs") => super::job_status::check(object, old, problems),
         ("autoscaling", "horizontalpodautoscalers") => {
             counts(status, &["currentReplicas", "desiredReplicas"], problems);
@@ -174,6 +175,16 @@ fn addresses(items: &[Value], old: &[Value], path: &str, kind: &str, problems: &
         let shown = format!("[]core.{kind}{{{}}}", shown.join(", "));
         let detail = "may specify no more than one IP for each IP family";
         problems.invalid_text(path, &shown, detail);
+    }
+}
+
+fn service(object: &Value, problems: &mut Problems) {
+    let status = &object["status"];
+    if object["spec"]["type"] == "LoadBalancer" {
+        balancer(status, problems);
+    } else if !list(&status["loadBalancer"], "ingress").is_empty() {
+        let detail = "may only be used when `spec.type` is 'LoadBalancer'";
+        problems.forbidden("status.loadBalancer.ingress", detail);
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::containers::no_backsteps;
-use super::{Problems, labels, limits, resources, scheduling, volumes};
+use super::{Problems, labels, limits, resources, scheduling, volume_sources};
 use crate::fields::{is_empty, list, text, text_at};
 use crate::names::{label_problems, subdomain_problems};
 use crate::{FieldError, FieldErrorReason};
@@ -39,7 +39,7 @@ const CLASS_ANNOTATION: &str = "/metadata/annotations/volume.beta.kubernetes.io~
 
 pub(super) fn check(resource: &str, object: &Value, problems: &mut Problems) {
     match resource {
-        "persistentvolumeclaims" => claim(&object["spec"], problems),
+        "persistentvolumeclaims" => claim_spec(&object["spec"], "spec", problems),
         "persistentvolumes" => volume(&object["spec"], problems),
         _ => {}
     }
@@ -59,43 +59,46 @@ fn access_modes(spec: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-fn class_name(spec: &Value, problems: &mut Problems) {
+fn class_name(spec: &Value, path: &str, problems: &mut Problems) {
     let name = text(spec, "storageClassName");
     if !name.is_empty() {
         for problem in subdomain_problems(name) {
-            problems.invalid("spec.storageClassName", &name.into(), &problem);
+            problems.invalid(&format!("{path}.storageClassName"), &name.into(), &problem);
         }
     }
 }
 
-fn claim(spec: &Value, problems: &mut Problems) {
+/// Checks the spec of a claim or of a claim's template.
+pub(super) fn claim_spec(spec: &Value, path: &str, problems: &mut Problems) {
     if is_empty(spec, "accessModes") {
-        problems.required("spec.accessModes", "at least 1 access mode is required");
+        let detail = "at least 1 access mode is required";
+        problems.required(&format!("{path}.accessModes"), detail);
     }
     if spec["selector"].is_object() {
-        labels::check(&spec["selector"], "spec.selector", problems);
+        labels::check(&spec["selector"], &format!("{path}.selector"), problems);
     }
-    access_modes(spec, "spec", problems);
+    access_modes(spec, path, problems);
+    let at = format!("{path}.resources[storage]");
     match spec["resources"]["requests"].get("storage") {
-        None => problems.required("spec.resources[storage]", ""),
+        None => problems.required(&at, ""),
         Some(size) if resources::nanos(size).is_some_and(|nanos| nanos <= 0) => {
-            problems.invalid("spec.resources[storage]", size, "must be greater than zero");
+            problems.invalid(&at, size, "must be greater than zero");
         }
         Some(_) => {}
     }
-    class_name(spec, problems);
-    problems.one_of_if_set(spec, "spec", "volumeMode", &["Block", "Filesystem"]);
-    data_sources(spec, problems);
+    class_name(spec, path, problems);
+    problems.one_of_if_set(spec, path, "volumeMode", &["Block", "Filesystem"]);
+    data_sources(spec, path, problems);
 }
 
 /// Checks the data sources of a claim.
-fn data_sources(spec: &Value, problems: &mut Problems) {
+fn data_sources(spec: &Value, owner: &str, problems: &mut Problems) {
     for field in ["dataSource", "dataSourceRef"] {
         let source = &spec[field];
         if !source.is_object() {
             continue;
         }
-        let path = format!("spec.{field}");
+        let path = format!("{owner}.{field}");
         for required in ["name", "kind"] {
             if is_empty(source, required) {
                 problems.required(&format!("{path}.{required}"), "");
@@ -126,9 +129,10 @@ fn data_sources(spec: &Value, problems: &mut Problems) {
         ["apiGroup", "kind", "name"].iter().any(|field| old_way[*field] != new_way[*field]);
     if !is_empty(new_way, "namespace") {
         let detail = "may not be specified when dataSourceRef.namespace is specified";
-        problems.invalid_text("spec", "spec.dataSource", detail);
+        problems.invalid_text(owner, &format!("{owner}.dataSource"), detail);
     } else if is_other {
-        problems.invalid_text("spec", "spec.dataSource", "must match dataSourceRef");
+        let shown = format!("{owner}.dataSource");
+        problems.invalid_text(owner, &shown, "must match dataSourceRef");
     }
 }
 
@@ -186,7 +190,7 @@ fn volume(spec: &Value, problems: &mut Problems) {
         let detail = "may not be 'recycle' for a hostPath mount of '/'";
         problems.forbidden("spec.persistentVolumeReclaimPolicy", detail);
     }
-    class_name(spec, problems);
+    class_name(spec, "spec", problems);
     problems.one_of_if_set(spec, "spec", "volumeMode", &["Block", "Filesystem"]);
 }
 
@@ -197,18 +201,18 @@ fn volume_source(spec: &Value, problems: &mut Problems) {
         if !source.is_object() {
             continue;
         }
-        let path = format!("spec.{kind}");
+        // Upstream has another name for this one in its paths.
+        let shown = if kind == "gcePersistentDisk" { "persistentDisk" } else { kind };
+        let path = format!("spec.{shown}");
         if is_chosen {
             problems.forbidden(&path, "may not specify more than 1 volume type");
             continue;
         }
         is_chosen = true;
         match kind {
-            "hostPath" => volumes::host_path(source, &path, problems),
-            "nfs" => volumes::nfs(source, &path, problems),
             "local" => local(spec, source, problems),
             "csi" => csi(source, &path, problems),
-            _ => {}
+            other => volume_sources::check(other, source, &path, problems),
         }
     }
     if !is_chosen {

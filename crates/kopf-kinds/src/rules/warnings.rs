@@ -1,5 +1,7 @@
 //! Warnings about values that are accepted, but probably not intended: `Warning` headers.
 
+mod pod_specs;
+
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
@@ -18,12 +20,27 @@ pub(crate) fn of(group: &str, resource: &str, object: &Value) -> Vec<String> {
             ("/spec/template/spec", "spec.template.spec")
         }
         ("", "serviceaccounts") => return account(object).into_iter().collect(),
+        ("", "services") => return service(object),
+        ("", "persistentvolumes") => return volume(object),
+        ("", "persistentvolumeclaims") => return claim(object),
+        ("", "secrets") => return secret(object).into_iter().collect(),
         _ => return Vec::new(),
     };
     let mut warnings = Vec::new();
     if let Some(spec) = object.pointer(pointer) {
+        let owner = pointer.strip_suffix("/spec").unwrap_or_default();
+        let metadata = object.pointer(&format!("{owner}/metadata")).unwrap_or(&Value::Null);
+        pod_specs::before(spec, metadata, path, &mut warnings);
+        for (container, place) in containers(spec, path) {
+            pod_specs::annotations(container, spec, metadata, path, &mut warnings);
+            for kind in ["limits", "requests"] {
+                let at = format!("{place}.resources.{kind}");
+                pod_specs::fractions(&container["resources"][kind], &at, &mut warnings);
+            }
+        }
         variables(spec, path, &mut warnings);
         ports(spec, path, &mut warnings);
+        pod_specs::after(spec, path, &mut warnings);
     }
     warnings
 }
@@ -37,6 +54,69 @@ fn account(object: &Value) -> Option<String> {
              to isolate access to mounted secrets"
         )
     })
+}
+
+/// The warnings about fields of a service that have no effect.
+fn service(object: &Value) -> Vec<String> {
+    const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
+    let mut warnings = Vec::new();
+    if object["metadata"]["annotations"].get(HINTS).is_some() {
+        warnings.push(format!(
+            "annotation {HINTS} is deprecated, please use service.kubernetes.io/topology-mode \
+             instead"
+        ));
+    }
+    let spec = &object["spec"];
+    let is_name = spec["type"] == "ExternalName";
+    if is_name && !list(spec, "externalIPs").is_empty() {
+        warnings.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
+    }
+    if !is_name && !text(spec, "externalName").is_empty() {
+        let warning = "spec.externalName is ignored when spec.type is not \"ExternalName\"";
+        warnings.push(warning.to_owned());
+    }
+    warnings
+}
+
+/// The warnings about a volume whose source or policy is out of use.
+fn volume(object: &Value) -> Vec<String> {
+    let spec = &object["spec"];
+    let mut warnings = Vec::new();
+    if spec["persistentVolumeReclaimPolicy"] == "Recycle" {
+        warnings.push(
+            "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. \
+             Instead, the recommended approach is to use dynamic provisioning."
+                .to_owned(),
+        );
+    }
+    warnings.extend(pod_specs::old_source(spec, "spec"));
+    warnings
+}
+
+/// The warnings about a claim of a part of a byte.
+fn claim(object: &Value) -> Vec<String> {
+    const ONE: i128 = 1_000_000_000;
+    let mut warnings = Vec::new();
+    for kind in ["requests", "limits"] {
+        let amount = &object["spec"]["resources"][kind]["storage"];
+        if super::resources::nanos(amount).is_some_and(|nanos| nanos % ONE != 0) {
+            let shown = amount.as_str().unwrap_or_default();
+            warnings.push(format!(
+                "spec.resources.{kind}[storage]: fractional byte value {shown:?} is invalid, must \
+                 be an integer"
+            ));
+        }
+    }
+    warnings
+}
+
+/// The warning about a certificate that cannot be one.
+fn secret(object: &Value) -> Option<String> {
+    let certificate = object["data"]["tls.crt"].as_str()?;
+    let is_pair = object["type"] == "kubernetes.io/tls" && object["data"]["tls.key"].is_string();
+    let is_empty = certificate.is_empty();
+    (is_pair && is_empty)
+        .then(|| "tls: failed to find any PEM data in certificate input".to_owned())
 }
 
 /// The warnings about new objects of a kind that has none for updated ones.
@@ -80,7 +160,8 @@ fn containers<'spec>(
     path: &str,
 ) -> impl Iterator<Item = (&'spec Value, String)> {
     let path = path.to_owned();
-    ["initContainers", "containers"].into_iter().flat_map(move |field| {
+    let fields = ["initContainers", "containers", "ephemeralContainers"];
+    fields.into_iter().flat_map(move |field| {
         let path = path.clone();
         let all = list(spec, field).iter().enumerate();
         all.map(move |(index, container)| (container, format!("{path}.{field}[{index}]")))
@@ -116,6 +197,16 @@ fn ports(spec: &Value, path: &str, warnings: &mut Vec<String>) {
     for (container, path) in containers(spec, path) {
         for (index, port) in list(container, "ports").iter().enumerate() {
             let place = format!("{path}.ports[{index}]");
+            if !text(port, "hostIP").is_empty() && port["hostPort"].as_i64().unwrap_or(0) == 0 {
+                warnings.push(format!(
+                    "{place}: hostIP set without hostPort: {{Name:{} HostPort:0 ContainerPort:{} \
+                     Protocol:{} HostIP:{}}}",
+                    text(port, "name"),
+                    port["containerPort"],
+                    text(port, "protocol"),
+                    text(port, "hostIP"),
+                ));
+            }
             let number = port["containerPort"].as_i64().unwrap_or_default();
             let others = numbers.entry((number, text(port, "protocol"))).or_default();
             for (other_place, other) in others.iter() {

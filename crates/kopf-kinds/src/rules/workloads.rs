@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Problems, autoscalers, cron_jobs, go_text, jobs, labels, pod_spec};
+use super::{Problems, autoscalers, cron_jobs, go_text, jobs, labels, pod_annotations, pod_spec};
 use crate::fields::{is_empty, text};
 use crate::names::label_problems;
 use crate::{FieldError, FieldErrorReason};
@@ -181,6 +181,7 @@ pub(super) fn template(
     let annotations = &template["metadata"]["annotations"];
     let at = format!("{path}.annotations");
     crate::meta::validate_annotations(annotations, &at, &mut problems.found);
+    pod_annotations::check(&template["metadata"], &template["spec"], &at, problems);
     pod_spec::check(&template["spec"], &spec_path, problems);
     let policy = &template["spec"]["restartPolicy"];
     let path = format!("{spec_path}.restartPolicy");
@@ -377,7 +378,10 @@ pub(super) fn update(resource: &str, object: &Value, old: &Value, problems: &mut
         }
         "statefulsets" => stateful_set_update(spec, old_spec, problems),
         "jobs" => jobs::update(object, old, problems),
-        "controllerrevisions" => problems.immutable("data", &object["data"], &old["data"]),
+        "controllerrevisions" if object["data"] != old["data"] => {
+            let shown = go_text::raw_extension(&object["data"]);
+            problems.invalid_text("data", &shown, "field is immutable");
+        }
         _ => {}
     }
 }
