@@ -4,6 +4,7 @@
 //! answered.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Response;
@@ -27,11 +28,11 @@ pub(crate) struct AuditLog {
 #[derive(Default)]
 pub(crate) struct Trail {
     /// The user who sent it.
-    pub(crate) user: Option<User>,
+    pub(crate) user: Option<Arc<User>>,
     /// The impersonated user, if any.
-    pub(crate) impersonated: Option<User>,
+    pub(crate) impersonated: Option<Arc<User>>,
     /// The requested resource; `None` for other paths.
-    pub(crate) info: Option<RequestInfo>,
+    pub(crate) info: Option<Arc<RequestInfo>>,
 }
 
 /// Audit annotations from plugins, attached to the response.
@@ -82,7 +83,7 @@ pub(crate) fn event(
         "stage": if is_watch { "ResponseStarted" } else { "ResponseComplete" },
         "requestURI": request.target,
         "verb": verb,
-        "user": trail.user.as_ref().map_or_else(|| json!({}), User::to_value),
+        "user": trail.user.as_ref().map_or_else(|| json!({}), |user| user.to_value()),
     });
     if let Some(user) = &trail.impersonated {
         event["impersonatedUser"] = user.to_value();

@@ -4,7 +4,9 @@
 
 mod accounts;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use http::HeaderMap;
 use jiff::Timestamp;
@@ -19,9 +21,16 @@ pub(crate) use accounts::{bind, lifetime, nominal_end};
 /// The known credentials of one server.
 pub(crate) struct Authenticator {
     // Written by `add` and `remove`, read by every request with a bearer token.
-    tokens: RwLock<HashMap<String, User>>,
+    tokens: RwLock<HashMap<String, Known>>,
     /// Signs and reads the tokens of service accounts.
     pub(crate) issuer: TokenIssuer,
+}
+
+/// The user behind a static token.
+struct Known {
+    user: User,
+    /// The same user as the sender of a request.
+    sender: Arc<User>,
 }
 
 /// The server state that tokens are checked against.
@@ -54,7 +63,8 @@ impl Authenticator {
 
     /// Adds a token.
     pub(crate) fn add(&self, token: &str, user: User) {
-        self.tokens.write().insert(token.to_owned(), user);
+        let sender = Arc::new(authenticated(user.clone()));
+        self.tokens.write().insert(token.to_owned(), Known { user, sender });
     }
 
     /// Removes a token.
@@ -71,7 +81,7 @@ impl Authenticator {
         present: Present<'_>,
     ) -> Result<Identified, String> {
         const UNKNOWN: &str = "invalid bearer token";
-        if let Some(user) = self.tokens.read().get(token) {
+        if let Some(Known { user, .. }) = self.tokens.read().get(token) {
             // Tokens without an audience are meant for this server.
             if !audiences.contains(&AUDIENCE) {
                 return Err(UNKNOWN.to_owned());
@@ -87,31 +97,39 @@ impl Authenticator {
     pub(crate) fn authenticate(
         &self,
         headers: &HeaderMap,
-        fallback: &User,
+        fallback: &Arc<User>,
         present: Present<'_>,
-    ) -> Result<User, StatusError> {
+    ) -> Result<Arc<User>, StatusError> {
         let header = headers.get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = match header {
             Some(header) => header
                 .split_once(' ')
                 .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-                .map(|(_, token)| token.trim().to_owned()),
+                .map(|(_, token)| Cow::Borrowed(token.trim())),
             None => match crate::websocket::bearer_token(headers) {
-                Some(token) => Some(token),
-                None => return Ok(fallback.clone()),
+                Some(token) => Some(Cow::Owned(token)),
+                None => return Ok(Arc::clone(fallback)),
             },
         };
-        let Some(token) = token else { return Ok(User::anonymous()) };
+        let Some(token) = token else { return Ok(Arc::new(User::anonymous())) };
+        if let Some(Known { sender, .. }) = self.tokens.read().get(&*token) {
+            return Ok(Arc::clone(sender));
+        }
         let identified = self.identify(&token, &[AUDIENCE], present).map_err(|problem| {
             tracing::debug!(%problem, "a request is not authenticated");
             StatusError::unauthorized()
         })?;
-        let mut user = identified.user;
-        if !user.groups.iter().any(|group| group == "system:authenticated") {
-            user.groups.push("system:authenticated".to_owned());
-        }
-        Ok(user)
+        Ok(Arc::new(authenticated(identified.user)))
     }
+}
+
+/// Adds the group of all users that have been authenticated.
+fn authenticated(mut user: User) -> User {
+    const GROUP: &str = "system:authenticated";
+    if !user.groups.iter().any(|group| group == GROUP) {
+        user.groups.push(GROUP.to_owned());
+    }
+    user
 }
 
 /// The values of a header that may be repeated.

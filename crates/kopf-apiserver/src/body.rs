@@ -18,7 +18,7 @@ pub struct Body {
     kind: Kind,
     is_watch: bool,
     // Dropped together with the body.
-    held: Vec<Box<dyn Any + Send>>,
+    held: Option<Box<dyn Any + Send>>,
 }
 
 enum Kind {
@@ -29,7 +29,7 @@ enum Kind {
 impl Body {
     /// A body of known bytes.
     pub fn full(bytes: impl Into<Bytes>) -> Self {
-        Self { kind: Kind::Full(bytes.into()), is_watch: false, held: Vec::new() }
+        Self { kind: Kind::Full(bytes.into()), is_watch: false, held: None }
     }
 
     /// A body that ends with its watch.
@@ -39,7 +39,7 @@ impl Body {
 
     /// A body that is generated while it is sent.
     pub(crate) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self { kind: Kind::Stream(Box::pin(stream)), is_watch: false, held: Vec::new() }
+        Self { kind: Kind::Stream(Box::pin(stream)), is_watch: false, held: None }
     }
 
     /// Whether this is the body of a watch.
@@ -55,9 +55,9 @@ impl Body {
         }
     }
 
-    /// Keeps a guard until the body is sent or dropped.
+    /// Keeps a guard until the body is sent or dropped, instead of the one before.
     pub(crate) fn hold(&mut self, guard: impl Any + Send) {
-        self.held.push(Box::new(guard));
+        self.held = Some(Box::new(guard));
     }
 }
 

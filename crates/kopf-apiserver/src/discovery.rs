@@ -177,7 +177,16 @@ fn listed_verbs(resource: &ResourceInfo) -> Vec<&str> {
 
 fn storage_version_hash(resource: &ResourceInfo) -> String {
     use base64::Engine;
-    let text = format!("{}/{}/{}", resource.group, resource.storage_version, resource.kind);
+    // Some kinds are stored in another version or group than the one that is served.
+    let (group, version) = match (resource.group.as_str(), resource.resource.as_str()) {
+        ("events.k8s.io", "events") => ("", "v1"),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            ("apiextensions.k8s.io", "v1beta1")
+        }
+        ("networking.k8s.io", "ipaddresses" | "servicecidrs") => ("networking.k8s.io", "v1beta1"),
+        (group, _) => (group, resource.storage_version.as_str()),
+    };
+    let text = format!("{group}/{version}/{}", resource.kind);
     base64::engine::general_purpose::STANDARD.encode(&Sha256::digest(text)[..8])
 }
 

@@ -1,5 +1,6 @@
 //! The network listener: TLS or plain, with HTTP/1.1 and HTTP/2.
 
+mod completion;
 mod connection;
 
 use std::net::SocketAddr;

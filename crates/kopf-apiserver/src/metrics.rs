@@ -1,9 +1,9 @@
 //! `/metrics`, with upstream's names: requests, their durations, stored objects.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
+use indexmap::{Equivalent, IndexMap};
 use parking_lot::Mutex;
 
 use crate::Verb;
@@ -24,11 +24,32 @@ pub(crate) struct Metrics {
 
 #[derive(Default)]
 struct State {
-    requests: BTreeMap<(Labels, u16), u64>,
-    durations: BTreeMap<Labels, Durations>,
+    series: IndexMap<Labels, Series>,
+    /// The number of all codes of all series.
+    codes: usize,
 }
 
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// The requests with the same labels.
+#[derive(Default)]
+struct Series {
+    /// Sorted by code.
+    codes: Vec<(u16, u64)>,
+    durations: Durations,
+}
+
+/// Labels as they are in a request; they are copied for a new series only.
+#[derive(PartialEq, Eq, Hash)]
+struct Borrowed<'a> {
+    verb: &'static str,
+    group: &'a str,
+    version: &'a str,
+    resource: &'a str,
+    subresource: &'a str,
+    scope: &'static str,
+}
+
+// Hashed like `Borrowed`, because both have the same fields in the same order.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Labels {
     verb: &'static str,
     group: String,
@@ -45,8 +66,8 @@ struct Durations {
     seconds: f64,
 }
 
-impl Labels {
-    fn of(info: &RequestInfo) -> Self {
+impl<'a> Borrowed<'a> {
+    fn of(info: &'a RequestInfo) -> Self {
         let scope = match (info.name.is_empty(), info.namespace.is_empty()) {
             (false, _) => "resource",
             (true, false) => "namespace",
@@ -62,16 +83,56 @@ impl Labels {
             Verb::Delete => "DELETE",
             Verb::DeleteCollection => "DELETECOLLECTION",
         };
-        Self {
-            verb,
-            group: info.group.clone(),
-            version: info.version.clone(),
-            resource: info.resource.clone(),
-            subresource: info.subresource.clone(),
-            scope,
-        }
+        let RequestInfo { group, version, resource, subresource, .. } = info;
+        Self { verb, group, version, resource, subresource, scope }
     }
 
+    fn to_labels(&self) -> Labels {
+        Labels {
+            verb: self.verb,
+            group: self.group.to_owned(),
+            version: self.version.to_owned(),
+            resource: self.resource.to_owned(),
+            subresource: self.subresource.to_owned(),
+            scope: self.scope,
+        }
+    }
+}
+
+impl Equivalent<Labels> for Borrowed<'_> {
+    fn equivalent(&self, labels: &Labels) -> bool {
+        let Labels { verb, group, version, resource, subresource, scope } = labels;
+        *self == Borrowed { verb, group, version, resource, subresource, scope }
+    }
+}
+
+impl Series {
+    /// Counts a response; returns whether its code is new.
+    fn count(&mut self, code: u16) -> bool {
+        match self.codes.binary_search_by_key(&code, |(code, _)| *code) {
+            Ok(at) => {
+                self.codes[at].1 += 1;
+                false
+            }
+            Err(at) => {
+                self.codes.insert(at, (code, 1));
+                true
+            }
+        }
+    }
+}
+
+impl Durations {
+    fn add(&mut self, duration: Duration) {
+        let seconds = duration.as_secs_f64();
+        self.count += 1;
+        self.seconds += seconds;
+        let buckets = BUCKETS.iter().zip(&mut self.buckets);
+        buckets.filter(|(end, _)| seconds <= **end).for_each(|(_, count)| *count += 1);
+    }
+}
+
+impl Labels {
     fn text(&self) -> String {
         let Self { verb, group, version, resource, subresource, scope } = self;
         format!(
@@ -84,21 +145,21 @@ impl Labels {
 impl Metrics {
     /// Counts an answered request; all nonexistent resources are counted together.
     pub(crate) fn count(&self, info: &RequestInfo, code: u16, duration: Duration) {
-        let mut labels = Labels::of(info);
+        let mut labels = Borrowed::of(info);
         let mut state = self.state.lock();
-        if code == 404 && labels.scope != "resource" || state.requests.len() >= SERIES_MAX {
-            labels.resource.clear();
-            labels.subresource.clear();
+        if code == 404 && labels.scope != "resource" || state.codes >= SERIES_MAX {
+            (labels.resource, labels.subresource) = ("", "");
         }
+        let series = match state.series.get_index_of(&labels) {
+            Some(index) => &mut state.series[index],
+            None => state.series.entry(labels.to_labels()).or_default(),
+        };
         if info.verb != Verb::Watch {
-            let durations = state.durations.entry(labels.clone()).or_default();
-            let seconds = duration.as_secs_f64();
-            durations.count += 1;
-            durations.seconds += seconds;
-            let buckets = BUCKETS.iter().zip(&mut durations.buckets);
-            buckets.filter(|(end, _)| seconds <= **end).for_each(|(_, count)| *count += 1);
+            series.durations.add(duration);
         }
-        *state.requests.entry((labels, code)).or_default() += 1;
+        if series.count(code) {
+            state.codes += 1;
+        }
     }
 
     /// The page, in the text format of Prometheus.
@@ -111,17 +172,22 @@ impl Metrics {
 
     fn write(&self, page: &mut String, snapshot: &Snapshot) -> std::fmt::Result {
         let state = self.state.lock();
+        let mut series: Vec<_> = state.series.iter().collect();
+        series.sort_by_key(|(labels, _)| *labels);
         let head = |page: &mut String, name: &str, kind: &str, help: &str| {
             writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}")
         };
         let name = "apiserver_request_total";
         head(page, name, "counter", "Requests by resource, verb and code.")?;
-        for ((labels, code), count) in &state.requests {
-            writeln!(page, "{name}{{code=\"{code}\",{}}} {count}", labels.text())?;
+        for (labels, series) in &series {
+            for (code, count) in &series.codes {
+                writeln!(page, "{name}{{code=\"{code}\",{}}} {count}", labels.text())?;
+            }
         }
         let name = "apiserver_request_duration_seconds";
         head(page, name, "histogram", "Time until the answer, in seconds; without watches.")?;
-        for (labels, durations) in &state.durations {
+        let timed = series.iter().map(|(labels, series)| (labels, &series.durations));
+        for (labels, durations) in timed.filter(|(_, durations)| durations.count > 0) {
             let text = labels.text();
             for (end, count) in BUCKETS.iter().zip(durations.buckets) {
                 writeln!(page, "{name}_bucket{{{text},le=\"{end}\"}} {count}")?;

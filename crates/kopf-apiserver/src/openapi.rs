@@ -40,7 +40,11 @@ pub(crate) fn document(
     accept: &str,
     resources: &[std::sync::Arc<ResourceInfo>],
 ) -> Option<Document> {
-    let path = path.split('?').next().unwrap_or(path).trim_end_matches('/');
+    let path = path.split('?').next().unwrap_or(path);
+    if path == "/openapi/v3/" {
+        return None;
+    }
+    let path = path.trim_end_matches('/');
     match path.strip_prefix("/openapi/").unwrap_or(path.trim_start_matches('/')) {
         "v2" | "swagger-2.0.0.pb-v1" if accept.contains("protobuf") => {
             Some(Document::new(GNOSTIC, gnostic::document(resources).into()))

@@ -67,6 +67,9 @@ pub(crate) fn route(method: &Method, path: &str, watching: bool, registry: &Regi
     if path.starts_with("/api") && path.contains("//") {
         return Route::UnknownVersion;
     }
+    if path.starts_with("//") {
+        return Route::Unknown;
+    }
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     match segments.as_slice() {
         [] => Route::Root,

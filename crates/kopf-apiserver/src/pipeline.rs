@@ -25,10 +25,11 @@ use crate::{StatusError, User, authn, discovery, openapi};
 /// Answers a request; `fallback` is the identity of a request without credentials.
 pub(crate) async fn handle(
     inner: &Arc<Inner>,
-    fallback: &User,
+    fallback: &Arc<User>,
     request: Request,
 ) -> Response<Body> {
-    let (received, started) = (inner.clock.now(), std::time::Instant::now());
+    let started = std::time::Instant::now();
+    let audit = inner.audit.as_ref().map(|log| (log, inner.clock.now()));
     let mut trail = Trail::default();
     let response = match run(inner, fallback, &request, &mut trail).await {
         Ok(response) => response,
@@ -37,7 +38,7 @@ pub(crate) async fn handle(
     if let Some(info) = &trail.info {
         inner.metrics.count(info, response.status().as_u16(), started.elapsed());
     }
-    if let Some(log) = &inner.audit {
+    if let Some((log, received)) = audit {
         let times = (received, inner.clock.now());
         log.write(&audit::event(&inner.ids.uid(), &request, &trail, &response, times));
     }
@@ -58,7 +59,7 @@ pub(crate) fn refuse(inner: &Inner, request: &Request, error: &StatusError) -> R
 /// Rejects a request that its sender may not make, before its body is read.
 pub(crate) fn admit(
     inner: &Inner,
-    fallback: &User,
+    fallback: &Arc<User>,
     parts: &http::request::Parts,
 ) -> Result<(), StatusError> {
     let user = inner.authenticator.authenticate(&parts.headers, fallback, inner.present())?;
@@ -77,8 +78,8 @@ pub(crate) fn admit(
     authorize(inner, &user, &info, &query).inspect_err(|error| {
         inner.log.push(LoggedRequest {
             number: 0,
-            info,
-            user: user.name,
+            info: Arc::new(info),
+            user: user.name.clone(),
             path: parts.uri.path_and_query().map_or_else(String::new, ToString::to_string),
             content_type: String::new(),
             body: Bytes::new(),
@@ -89,12 +90,12 @@ pub(crate) fn admit(
 
 async fn run(
     inner: &Arc<Inner>,
-    fallback: &User,
+    fallback: &Arc<User>,
     request: &Request,
     trail: &mut Trail,
 ) -> Result<Response<Body>, StatusError> {
     let user = inner.authenticator.authenticate(&request.headers, fallback, inner.present())?;
-    trail.user = Some(user.clone());
+    trail.user = Some(Arc::clone(&user));
     if let Some(wanted) = authn::impersonation_without_user(&request.headers) {
         let text = format!(
             "Internal Server Error: {:?}: requested [{wanted}] without impersonating a user\n",
@@ -103,12 +104,15 @@ async fn run(
         return Ok(bytes_response(StatusCode::INTERNAL_SERVER_ERROR, PLAIN_TEXT, text));
     }
     let user = impersonate(inner, request, user)?;
-    trail.impersonated = Some(user.clone()).filter(|user| trail.user.as_ref() != Some(user));
+    if trail.user.as_ref() != Some(&user) {
+        trail.impersonated = Some(Arc::clone(&user));
+    }
     let registry = inner.registry();
     let path = crate::query::decode_path(&request.path);
     let route = route(&request.method, &path, request.query.flag("watch"), &registry);
     if let Route::Objects(info) = route {
-        trail.info = Some(info.clone());
+        let info = Arc::new(info);
+        trail.info = Some(Arc::clone(&info));
         if !has_verb(&request.method) {
             check(inner, &user, &attributes_of(&info, "", &request.query))?;
             return Err(method_not_allowed());
@@ -135,12 +139,16 @@ fn method_not_allowed() -> StatusError {
     StatusError::method_not_supported("", "", "")
 }
 
-fn impersonate(inner: &Inner, request: &Request, user: User) -> Result<User, StatusError> {
+fn impersonate(
+    inner: &Inner,
+    request: &Request,
+    user: Arc<User>,
+) -> Result<Arc<User>, StatusError> {
     let Some(wanted) = authn::impersonation(&request.headers) else { return Ok(user) };
     for attributes in crate::rbac::impersonation_of(&wanted.user) {
         check(inner, &user, &attributes)?;
     }
-    Ok(wanted.user)
+    Ok(Arc::new(wanted.user))
 }
 
 fn static_answer(

@@ -1,6 +1,7 @@
 //! Records the latest resource requests, so that tests can check what a client did.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -19,7 +20,7 @@ pub struct LoggedRequest {
     /// The number of the request on this server, starting at 1.
     pub number: u64,
     /// The attributes of the request.
-    pub info: RequestInfo,
+    pub info: Arc<RequestInfo>,
     /// The requesting user.
     pub user: String,
     /// The path with its query.

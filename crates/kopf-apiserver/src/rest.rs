@@ -34,10 +34,13 @@ use crate::{StatusError, Stored, User};
 
 pub(crate) use create::create;
 pub(crate) use delete::{DeleteRequest, Deleted, delete, delete_collection};
-pub(crate) use list::{ListRequest, list, parse_shards, parse_version, read_version};
+pub(crate) use list::{ListRequest, list, parse_version, read_version};
 pub(crate) use object::typed;
 pub(crate) use patch::{PatchKind, patch};
-pub(crate) use scale::{apply as apply_scale, read as read_scale, write as write_scale};
+pub(crate) use scale::{
+    apply as apply_scale, check_patched as check_patched_scale, check_type as check_scale,
+    read as read_scale, write as write_scale,
+};
 pub(crate) use update::{Change, Made, update, update_with};
 pub(crate) use watch::{WatchRequest, watch};
 
@@ -50,7 +53,7 @@ pub(crate) struct Call {
     /// The resource in the requested version.
     pub(crate) resource: Arc<ResourceInfo>,
     /// The attributes of the request.
-    pub(crate) info: RequestInfo,
+    pub(crate) info: Arc<RequestInfo>,
     /// Dry run, field manager, field validation, force.
     pub(crate) options: WriteOptions,
     /// The field manager if the options name none.
@@ -239,6 +242,11 @@ impl Call {
         }
     }
 
+    /// The attributes of the request, to be changed; the log and the audit trail keep theirs.
+    pub(crate) fn info_mut(&mut self) -> &mut RequestInfo {
+        Arc::make_mut(&mut self.info)
+    }
+
     /// A call for another object, made by the server itself.
     pub(crate) fn internal(
         inner: &Arc<Inner>,
@@ -250,7 +258,7 @@ impl Call {
             inner: Arc::clone(inner),
             user: Arc::new(User::new("system:apiserver", ["system:masters"])),
             resource: Arc::clone(resource),
-            info,
+            info: Arc::new(info),
             options: WriteOptions::default(),
             default_manager: manager.to_owned(),
             tracked: false,

@@ -73,7 +73,7 @@ where
 
 async fn answer<B>(
     server: &Server,
-    fallback: &User,
+    fallback: &Arc<User>,
     request: http::Request<B>,
 ) -> http::Response<Body>
 where

@@ -29,7 +29,7 @@ pub(crate) async fn handle(
         ("serviceaccounts", "token") => token(call, body()?).map(Some),
         ("pods", "binding") => binding(call, &body()?).await.map(Some),
         ("pods", "eviction") => eviction(call, &body()?).await.map(Some),
-        ("pods", "log") => log(call).map(Some),
+        ("pods", "log") => log(call, &request.query).map(Some),
         ("pods" | "services" | "nodes", "exec" | "attach" | "portforward" | "proxy") => {
             Err(not_emulated(call, &subresource))
         }
@@ -102,6 +102,13 @@ fn check_review_name(call: &Call, review: &Value) -> Result<(), StatusError> {
 /// Signs a token for a service account.
 fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> {
     check_review_type(&review)?;
+    if let Some(schema) = crate::schema::builtin("authentication.k8s.io", "v1", "TokenRequest") {
+        crate::schema::check_types(&schema, &review).map_err(|problem| {
+            StatusError::bad_request(format!(
+                "TokenRequest in version \"v1\" cannot be handled as a TokenRequest: {problem}"
+            ))
+        })?;
+    }
     let account = call.read()?;
     check_review_name(call, &review)?;
     let seconds = token_seconds(&review["spec"])?;
@@ -134,10 +141,11 @@ fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> 
     if let Some(time) = warn_after {
         private["warnafter"] = json!(time);
     }
-    let sent = json!({
+    let mut sent = json!({
         "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "metadata": {},
         "spec": review["spec"],
     });
+    sent["spec"]["expirationSeconds"] = json!(seconds);
     review["kind"] = json!("TokenRequest");
     review["apiVersion"] = json!("authentication.k8s.io/v1");
     review["metadata"] = json!({
@@ -150,24 +158,27 @@ fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> 
     if review["spec"]["boundObjectRef"].is_null() {
         review["spec"]["boundObjectRef"] = Value::Null;
     }
-    let tracked = crate::apply::Manager {
+    managers_of_token(call, &mut sent, &meta::format_time(now)).put_into(&mut review);
+    review["status"] = json!({
+        "token": call.inner.authenticator.issuer.sign(&claims),
+        "expirationTimestamp": authn::nominal_end(seconds, now),
+    });
+    Ok(json_response(StatusCode::CREATED, &review))
+}
+
+/// The managed fields of a token request.
+fn managers_of_token(call: &Call, sent: &mut Value, time: &str) -> crate::apply::ManagedFields {
+    let manager = crate::apply::Manager {
         name: call.manager(),
         api_version: "authentication.k8s.io/v1",
         kind: "TokenRequest",
         subresource: "token",
         has_status: false,
         has_versions: false,
-        time: &meta::format_time(now),
+        time,
     };
     let schema = crate::schema::builtin("authentication.k8s.io", "v1", "TokenRequest");
-    let mut given = sent;
-    let managed = crate::apply::track_update(&tracked, schema.as_deref(), None, &mut given);
-    managed.put_into(&mut review);
-    review["status"] = json!({
-        "token": call.inner.authenticator.issuer.sign(&claims),
-        "expirationTimestamp": authn::nominal_end(seconds, now),
-    });
-    Ok(json_response(StatusCode::CREATED, &review))
+    crate::apply::track_update(&manager, schema.as_deref(), None, sent)
 }
 
 fn success() -> Response<Body> {
@@ -185,8 +196,9 @@ pub(crate) async fn bind_named(
     body: &Value,
 ) -> Result<Response<Body>, StatusError> {
     call.resource = call.inner.resource_of_table("pods")?;
-    meta::text(body, "name").clone_into(&mut call.info.name);
-    call.info.subresource = "binding".to_owned();
+    let info = call.info_mut();
+    meta::text(body, "name").clone_into(&mut info.name);
+    info.subresource = "binding".to_owned();
     bind(call, body).await?;
     Ok(success())
 }
@@ -204,6 +216,12 @@ async fn binding(call: &mut Call, body: &Value) -> Result<Response<Body>, Status
 /// Binds a pod to the node that a Binding names.
 pub(crate) async fn bind(call: &mut Call, body: &Value) -> Result<(), StatusError> {
     let node = body["target"]["name"].as_str().unwrap_or_default().to_owned();
+    let kind = body["target"]["kind"].as_str().unwrap_or_default();
+    if !matches!(kind, "" | "Node") {
+        let supported = ["Node", "<empty>"];
+        let error = crate::FieldError::not_supported("target.kind", &kind.into(), &supported);
+        return Err(StatusError::new(500, "", error.full_message()));
+    }
     if node.is_empty() {
         return Err(StatusError::new(500, "", "target.name: Required value"));
     }
@@ -213,6 +231,12 @@ pub(crate) async fn bind(call: &mut Call, body: &Value) -> Result<(), StatusErro
         if let Some(present) = old["spec"]["nodeName"].as_str().filter(|name| !name.is_empty()) {
             let name = &call.info.name;
             let problem = format!("pod {name} is already assigned to node {present:?}");
+            return Err(StatusError::conflict("", "pods/binding", name, &problem));
+        }
+        let gates = old["spec"]["schedulingGates"].as_array();
+        if gates.is_some_and(|gates| !gates.is_empty()) {
+            let name = &call.info.name;
+            let problem = format!("pod {name} has non-empty .spec.schedulingGates");
             return Err(StatusError::conflict("", "pods/binding", name, &problem));
         }
         let mut pod = old.clone();
@@ -247,7 +271,7 @@ async fn eviction(call: &mut Call, body: &Value) -> Result<Response<Body>, Statu
     if !needs_no_budget(pod.content()) {
         deduct_from_budget(call, pod.content()).await?;
     }
-    call.info.subresource.clear();
+    call.info_mut().subresource.clear();
     rest::delete(call, &options).await?;
     Ok(success())
 }
@@ -338,9 +362,64 @@ fn too_disruptive(budget: &Value) -> StatusError {
     })
 }
 
+/// Checks the options of a log.
+fn check_log_options(call: &Call, query: &crate::query::Query) -> Result<(), StatusError> {
+    let number = |key: &str| query.get(key).and_then(|text| text.parse::<i64>().ok());
+    let mut errors = Vec::new();
+    let mut check = |key: &str, least: i64, detail: &str| {
+        if let Some(value) = number(key).filter(|value| *value < least) {
+            errors.push(crate::FieldError::invalid(key, &value.into(), detail));
+        }
+    };
+    check("tailLines", 0, "must be greater than or equal to 0");
+    check("limitBytes", 1, "must be greater than 0");
+    let has_time = query.get("sinceTime").is_some_and(|time| !time.is_empty());
+    if has_time && number("sinceSeconds").is_some() {
+        let detail = "at most one of `sinceTime` or `sinceSeconds` may be specified";
+        errors.push(crate::FieldError::forbidden("", detail));
+    } else {
+        check("sinceSeconds", 1, "must be greater than 0");
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(StatusError::invalid("", "PodLogOptions", &call.info.name, &errors))
+}
+
+/// Checks that a log is that of one container of the pod.
+fn check_log_container(pod: &Value, name: &str, container: &str) -> Result<(), StatusError> {
+    let names = |field: &str| -> Vec<String> {
+        let containers = pod["spec"][field].as_array().into_iter().flatten();
+        containers.map(|it| it["name"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let (regular, init) = (names("containers"), names("initContainers"));
+    if container.is_empty() {
+        let chosen = &pod["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"];
+        if regular.len() <= 1 || chosen.is_string() {
+            return Ok(());
+        }
+        let others = match init.is_empty() {
+            true => String::new(),
+            false => format!(" or one of the init containers: [{}]", init.join(" ")),
+        };
+        return Err(StatusError::bad_request(format!(
+            "a container name must be specified for pod {name}, choose one of: [{}]{others}",
+            regular.join(" ")
+        )));
+    }
+    let mut all = regular.iter().chain(&init).cloned().chain(names("ephemeralContainers"));
+    if all.any(|it| it == container) {
+        return Ok(());
+    }
+    let problem = format!("container {container} is not valid for pod {name}");
+    Err(StatusError::bad_request(problem))
+}
+
 /// The log of a pod: empty, or an error if no node runs it.
-fn log(call: &Call) -> Result<Response<Body>, StatusError> {
+fn log(call: &Call, query: &crate::query::Query) -> Result<Response<Body>, StatusError> {
+    check_log_options(call, query)?;
     let pod = call.read()?;
+    check_log_container(pod.content(), &call.info.name, query.text("container"))?;
     let scheduled = pod.content()["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty());
     if !scheduled {
         let mut response = Response::new(Body::full(bytes::Bytes::new()));

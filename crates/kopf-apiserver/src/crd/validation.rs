@@ -28,6 +28,10 @@ pub(crate) fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let name = &crd["metadata"]["name"];
         if name.as_str().is_some_and(|name| name != wanted) {
             let detail = "must be spec.names.plural+\".\"+spec.group";
+            let prefix = &crd["metadata"]["generateName"];
+            if prefix.is_string() {
+                errors.push(FieldError::invalid("metadata.generateName", prefix, detail));
+            }
             errors.push(FieldError::invalid("metadata.name", name, detail));
         }
     }

@@ -3,7 +3,6 @@
 //! A connection is closed if no request arrives for a while, or if a response remains unread.
 //! Watches may be idle for as long as they last.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
@@ -25,6 +24,8 @@ use crate::limits::{Serving, ServingLimits};
 use crate::service::Service;
 use crate::{StatusError, websocket};
 
+use super::completion::Completion;
+
 /// The activity of one connection.
 pub(super) struct Activity {
     // Changed by requests, responses and writes; locked only briefly.
@@ -32,8 +33,8 @@ pub(super) struct Activity {
 }
 
 struct State {
-    /// The start time of every request that is not a watch, by its number.
-    requests: BTreeMap<u64, Instant>,
+    /// The number and the start time of every request that is not a watch, oldest first.
+    requests: Vec<(u64, Instant)>,
     next: u64,
     watches: usize,
     /// The time of the last activity.
@@ -45,7 +46,7 @@ struct State {
 impl Activity {
     pub(super) fn new() -> Arc<Self> {
         let state = State {
-            requests: BTreeMap::new(),
+            requests: Vec::new(),
             next: 0,
             watches: 0,
             touched: Instant::now(),
@@ -58,7 +59,7 @@ impl Activity {
         let mut state = self.state.lock();
         let number = state.next;
         state.next += 1;
-        state.requests.insert(number, Instant::now());
+        state.requests.push((number, Instant::now()));
         Guard { activity: Arc::clone(self), number, is_watch: false }
     }
 
@@ -92,12 +93,20 @@ impl Activity {
         let ServingLimits { idle_time_max, unread_time_max, .. } = *limits;
         let whole = limits.body_time_max + limits.request_time_max + unread_time_max;
         let unread = state.blocked.map(|since| (since + unread_time_max, "an answer is not read"));
-        let slow =
-            state.requests.values().next().map(|since| (*since + whole, "a request is slow"));
+        let slow = state.requests.first().map(|(_, since)| (*since + whole, "a request is slow"));
         let is_idle = state.requests.is_empty() && state.watches == 0;
         let idle = is_idle.then(|| (state.touched + idle_time_max, "there is no request"));
         let all = unread.into_iter().chain(slow).chain(idle);
         all.min_by_key(|(deadline, _)| *deadline).unwrap_or((Instant::now() + idle_time_max, ""))
+    }
+}
+
+impl State {
+    /// Forgets a request.
+    fn end(&mut self, number: u64) {
+        if let Ok(at) = self.requests.binary_search_by_key(&number, |(number, _)| *number) {
+            self.requests.remove(at);
+        }
     }
 }
 
@@ -112,7 +121,7 @@ impl Guard {
     /// Marks the request as a watch, which may last.
     fn watch(mut self) -> Self {
         let mut state = self.activity.state.lock();
-        state.requests.remove(&self.number);
+        state.end(self.number);
         state.watches += 1;
         drop(state);
         self.is_watch = true;
@@ -125,7 +134,7 @@ impl Drop for Guard {
         let mut state = self.activity.state.lock();
         match self.is_watch {
             true => state.watches = state.watches.saturating_sub(1),
-            false => drop(state.requests.remove(&self.number)),
+            false => state.end(self.number),
         }
         state.touched = Instant::now();
     }
@@ -196,23 +205,28 @@ impl tower::Service<Request<Incoming>> for Tracked {
         let answer = self.service.call(request);
         let (serving, switched) = (Arc::clone(&self.serving), Arc::clone(&self.switched));
         Box::pin(async move {
-            let answer = match is_write {
-                // A write that has started is completed even if its client disconnects.
-                true => tokio::time::timeout(whole, spawned(answer)).await,
-                false => tokio::time::timeout(whole, answer).await,
+            let answer = async {
+                match is_write {
+                    // A write that has started is completed even if its client disconnects.
+                    true => Completion::new(answer).await.unwrap_or_else(|problem| {
+                        Ok(error_response(&StatusError::internal(problem)))
+                    }),
+                    false => answer.await,
+                }
             };
-            let mut response = match answer {
+            let mut response = match tokio::time::timeout(whole, answer).await {
                 Ok(Ok(response)) => response,
                 Err(_) => error_response(&out_of_time()),
             };
             let guard = if response.body().is_watch() { guard.watch() } else { guard };
             drop(place);
             match serving.room_for_answer(response.body().waiting_bytes()) {
-                Ok(Some(room)) => response.body_mut().hold(room),
-                Ok(None) => {}
-                Err(error) => response = error_response(&error),
+                Ok(room) => response.body_mut().hold((guard, room)),
+                Err(error) => {
+                    response = error_response(&error);
+                    response.body_mut().hold(guard);
+                }
             }
-            response.body_mut().hold(guard);
             if let Some((upgrade, headers)) = upgrade
                 && response.body().is_watch()
             {
@@ -220,15 +234,6 @@ impl tower::Service<Request<Incoming>> for Tracked {
             }
             Ok(response)
         })
-    }
-}
-
-async fn spawned(
-    answer: BoxFuture<'static, Result<Response<Body>, Infallible>>,
-) -> Result<Response<Body>, Infallible> {
-    match tokio::spawn(answer).await {
-        Ok(answer) => answer,
-        Err(error) => Ok(error_response(&StatusError::internal(format!("{error}")))),
     }
 }
 

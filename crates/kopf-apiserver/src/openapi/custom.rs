@@ -71,12 +71,27 @@ pub(super) fn document(kinds: &[&ResourceInfo]) -> Option<Value> {
     all.extend(published::referenced(&Value::Object(schemas.clone())));
     all.extend(schemas);
     all.sort_keys();
+    all.values_mut().for_each(forget_foreign_kinds);
     Some(json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"},
         "paths": paths,
         "components": {"schemas": all},
     }))
+}
+
+/// Removes the groups that the server of custom resources does not know from a definition.
+fn forget_foreign_kinds(definition: &mut Value) {
+    const FOREIGN: [&str; 4] = [
+        "admission.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "imagepolicy.k8s.io",
+    ];
+    let kinds = definition.get_mut("x-kubernetes-group-version-kind").and_then(Value::as_array_mut);
+    if let Some(kinds) = kinds.filter(|kinds| kinds.len() > 1) {
+        kinds.retain(|kind| kind["group"].as_str().is_none_or(|group| !FOREIGN.contains(&group)));
+    }
 }
 
 /// The definitions of all custom kinds.
@@ -148,6 +163,18 @@ fn add_object_fields(schema: &mut Value, meta: &str, about: &str, anchor: &str) 
     properties.sort_keys();
 }
 
+/// Upstream describes the type of an embedded object in other words.
+fn describe_embedded(schema: &mut Value) {
+    let version = "apiVersion defines the versioned schema of this representation of an object.";
+    let kind = "kind is a string value representing the type of this object. In CamelCase.";
+    for (field, about, anchor) in
+        [("apiVersion", version, "#resources"), ("kind", kind, "#types-kinds")]
+    {
+        let text = format!("{about} More info: {CONVENTIONS}{anchor}");
+        schema["properties"][field]["description"] = text.into();
+    }
+}
+
 /// Converts a declared schema to one that generic OpenAPI clients understand.
 fn publish(schema: &mut Value) {
     let Value::Object(fields) = schema else { return };
@@ -168,6 +195,7 @@ fn publish(schema: &mut Value) {
     if embedded {
         fields.insert("required".into(), json!(["kind", "apiVersion"]));
         add_object_fields(schema, "ObjectMeta", "Standard object's metadata.", "#metadata");
+        describe_embedded(schema);
     }
 }
 
@@ -187,7 +215,10 @@ fn paths_of(resource: &ResourceInfo) -> Vec<(String, Value)> {
         resource.version
     );
     let identifier = format!("{group}{}", camel(&resource.version));
+    let article = if resource.kind.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" };
     let mut renames = vec![
+        (" a Deployment".to_owned(), format!(" {article} {}", resource.kind)),
+        ("name of the Scale".to_owned(), format!("name of the {}", resource.kind)),
         ("io.k8s.api.apps.v1.Deployment".to_owned(), definition_name(resource)),
         ("/apis/apps/v1/".to_owned(), format!("/apis/{}/{}/", resource.group, resource.version)),
         ("/deployments".to_owned(), format!("/{}", resource.resource)),

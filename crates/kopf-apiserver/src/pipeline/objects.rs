@@ -10,7 +10,7 @@ use crate::audit::Annotations;
 use crate::authorize::authorize;
 use crate::body::Body;
 use crate::decode;
-use crate::encode::{Encoder, ListMeta};
+use crate::encode::Encoder;
 use crate::faults::{Trouble, disturb};
 use crate::http_request::Request;
 use crate::kinds::Kind;
@@ -23,25 +23,23 @@ use crate::resource::ResourceInfo;
 use crate::rest::{
     self, Call, Change, DeleteRequest, Deleted, ListRequest, PatchKind, WatchRequest,
 };
-use crate::selector::Selector;
 use crate::state::Inner;
 use crate::{StatusError, Stored, User, convert};
 
 /// Answers a resource request.
 pub(super) async fn handle(
     inner: &Arc<Inner>,
-    user: User,
+    user: Arc<User>,
     request: &Request,
-    info: RequestInfo,
+    info: Arc<RequestInfo>,
 ) -> Result<Response<Body>, StatusError> {
-    let (logged_info, logged_user) = (info.clone(), user.name.clone());
-    let answer = answer(inner, user, request, info).await;
+    let answer = answer(inner, &user, request, &info).await;
     let accept = request.header("accept");
     let response = answer.unwrap_or_else(|error| acceptable_error(&error, accept));
     inner.log.push(LoggedRequest {
         number: 0,
-        info: logged_info,
-        user: logged_user,
+        info,
+        user: user.name.clone(),
         path: request.target.clone(),
         content_type: request.header("content-type").to_owned(),
         body: request.body.clone(),
@@ -52,18 +50,18 @@ pub(super) async fn handle(
 
 async fn answer(
     inner: &Arc<Inner>,
-    user: User,
+    user: &Arc<User>,
     request: &Request,
-    info: RequestInfo,
+    info: &Arc<RequestInfo>,
 ) -> Result<Response<Body>, StatusError> {
-    authorize(inner, &user, &info, &request.query)?;
-    let troubles = inner.faults.strike(&info, &user.name);
-    strike(inner, &troubles, &info).await?;
-    if !is_known(inner, &info) {
+    authorize(inner, user, info, &request.query)?;
+    let troubles = inner.faults.strike(info, &user.name);
+    strike(inner, &troubles, info).await?;
+    if !is_known(inner, info) {
         return Ok(text_response(StatusCode::NOT_FOUND, "404 page not found\n"));
     }
-    let resource = find(inner, &info)?;
-    check_list_kind(&info, &resource, request.header("accept"))?;
+    let resource = find(inner, info)?;
+    check_list_kind(info, &resource, request.header("accept"))?;
     let accept = request.header("accept");
     let representation = match info.verb {
         Verb::List => negotiate_collection(accept, false)?,
@@ -86,9 +84,9 @@ async fn answer(
     };
     let mut call = Call {
         inner: Arc::clone(inner),
-        user: Arc::new(user),
+        user: Arc::clone(user),
         resource,
-        info,
+        info: Arc::clone(info),
         options,
         default_manager: manager_of(request.header("user-agent")),
         tracked: false,
@@ -227,13 +225,24 @@ fn find(inner: &Inner, info: &RequestInfo) -> Result<Arc<ResourceInfo>, StatusEr
     let has_collection = allowed("list") || allowed("create");
     let all_namespaces = resource.namespaced && info.namespace.is_empty();
     let right_place = match info.verb {
-        Verb::Create if info.subresource.is_empty() => info.name.is_empty() && !all_namespaces,
+        // Upstream's handler of custom resources does not look at the name in the path.
+        Verb::Create if info.subresource.is_empty() => {
+            (info.name.is_empty() || resource.is_custom()) && !all_namespaces
+        }
         Verb::DeleteCollection => !all_namespaces,
         Verb::Update | Verb::Patch => !info.name.is_empty(),
         _ => true,
     };
-    if right_place && allowed(info.verb.as_str()) {
+    let is_nowhere = all_namespaces && !info.name.is_empty();
+    if right_place && !is_nowhere && allowed(info.verb.as_str()) {
         return Ok(Arc::clone(resource));
+    }
+    if is_nowhere {
+        return Err(missing());
+    }
+    if resource.is_custom() && !info.subresource.is_empty() {
+        let (group, plural) = (&resource.group, &resource.resource);
+        return Err(StatusError::method_not_supported(group, plural, info.verb.as_str()));
     }
     // 405 if the path exists for other methods, 404 if it exists for none.
     let path_exists = match info.name.is_empty() {
@@ -365,6 +374,9 @@ async fn create(
         )
         .about(&call.resource.group, &call.resource.resource, ""));
     }
+    if !call.info.name.is_empty() {
+        call.info_mut().name.clear();
+    }
     let kind = call.resource.kind.clone();
     let body = decode::body(request.header("content-type"), &request.body, &kind)?;
     call.raw_body = request.body.clone();
@@ -458,17 +470,11 @@ async fn delete_collection(
     encoder: &Encoder,
 ) -> Result<Response<Body>, StatusError> {
     let options = delete_options(request)?;
-    let selector = Selector::parse(
-        request.query.text("labelSelector"),
-        request.query.text("fieldSelector"),
-        &call.resource,
-        Kind::of(&call.resource).selectable_fields,
-    )?;
-    let shards = rest::parse_shards(&request.query)?;
-    let (items, resource_version) =
-        rest::delete_collection(call, &options, &selector, &shards).await?;
-    let meta = ListMeta { resource_version, ..ListMeta::default() };
-    let body = encoder.list(&items, &meta);
+    // As upstream, one page is deleted if the client asks for pages.
+    let wanted = ListRequest::parse(call, &request.query)?;
+    let listed = rest::list(call, &wanted).await?;
+    rest::delete_collection(call, &options, &listed.items).await?;
+    let body = encoder.list(&listed.items, &listed.meta);
     Ok(bytes_response(StatusCode::OK, encoder.representation.content_type(), body))
 }
 
@@ -494,6 +500,7 @@ async fn scale(
         Verb::Update => {
             let content_type = request.header("content-type");
             let body = decode::body(content_type, &request.body, "Scale")?.value;
+            rest::check_scale(call, &body)?;
             rest::write_scale(call, Change::Patch, |_| Ok(body.clone())).await?
         }
         _ => {
@@ -509,6 +516,7 @@ async fn scale(
                     PatchKind::Json => crate::patch::json::apply(&mut scale, &body)?,
                     _ => crate::patch::merge::apply(&mut scale, &body),
                 }
+                rest::check_patched_scale(old, &scale)?;
                 Ok(scale)
             })
             .await?

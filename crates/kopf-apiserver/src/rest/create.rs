@@ -58,7 +58,7 @@ async fn attempt(call: &mut Call, mut object: Value) -> Result<Arc<Stored>, Crea
         return Err(StatusError::new(500, "", problem).into());
     }
     let name = meta::text(&object, "name").to_owned();
-    let path_name = std::mem::replace(&mut call.info.name, name);
+    let path_name = std::mem::replace(&mut call.info_mut().name, name);
     admit::check_namespace(call)?;
     drop_status(call, &mut object);
     let identity = if call.keeps_identity { object["metadata"].clone() } else { Value::Null };
@@ -78,7 +78,7 @@ async fn attempt(call: &mut Call, mut object: Value) -> Result<Arc<Stored>, Crea
         admit::mutate(call, Operation::Create, &mut object, &mut managed, None).await?;
         // Webhooks may change the name, but not the namespace.
         place(call, &mut object)?;
-        meta::text(&object, "name").clone_into(&mut call.info.name);
+        meta::text(&object, "name").clone_into(&mut call.info_mut().name);
     }
     if &*call.resource.table == kinds::CERTIFICATE_REQUESTS {
         kinds::name_requester(&mut object, &call.user);
@@ -182,7 +182,7 @@ fn generate_name(call: &mut Call, object: &mut Value) -> bool {
     }
     let kept: String = prefix.chars().take(GENERATED_PREFIX_MAX).collect();
     let name = format!("{kept}{}", call.inner.ids.suffix());
-    call.info.name.clone_from(&name);
+    call.info_mut().name.clone_from(&name);
     metadata_mut(object).insert("name".into(), name.into());
     true
 }

@@ -10,7 +10,6 @@ use crate::apply::Owned;
 use crate::kinds::Kind;
 use crate::meta::{self, metadata_mut};
 use crate::query::{Query, parse_dry_run};
-use crate::selector::{Selector, ShardSelector};
 use crate::store::{Change, ObjectKey};
 use crate::{FieldError, StatusError, Stored, convert, crd};
 
@@ -378,25 +377,17 @@ fn terminating(call: &Call, old: &Value, finalizers: &[String], grace: i64) -> V
     object
 }
 
-/// Deletes every selected object; returns the selected objects in the requested version.
+/// Deletes the selected objects.
 pub(crate) async fn delete_collection(
     call: &mut Call,
     request: &DeleteRequest,
-    selector: &Selector,
-    shards: &ShardSelector,
-) -> Result<(Vec<Arc<Stored>>, u64), StatusError> {
-    let snapshot = call.inner.store.snapshot();
-    let found: Vec<Arc<Stored>> = snapshot
-        .list(&call.resource.table, call.namespace())
-        .map(|(_, stored)| stored)
-        .filter(|stored| shards.matches(stored.encoded()))
-        .collect();
-    let mut selected = convert::served_all(&call.inner, &call.resource, found).await?;
-    selected.retain(|stored| selector.matches_stored(stored));
-    let collection = call.info.clone();
-    for stored in &selected {
-        call.info.name = stored.name().to_owned();
-        call.info.namespace = stored.namespace().to_owned();
+    selected: &[Arc<Stored>],
+) -> Result<(), StatusError> {
+    let collection = Arc::clone(&call.info);
+    for stored in selected {
+        let info = call.info_mut();
+        info.name = stored.name().to_owned();
+        info.namespace = stored.namespace().to_owned();
         match delete(call, request).await {
             Err(error) if !error.is_not_found() => {
                 call.info = collection;
@@ -406,5 +397,5 @@ pub(crate) async fn delete_collection(
         }
     }
     call.info = collection;
-    Ok((selected, snapshot.resource_version()))
+    Ok(())
 }

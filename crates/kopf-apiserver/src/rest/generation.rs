@@ -20,9 +20,18 @@ pub(super) fn start(resource: &ResourceInfo, object: &mut Value) {
 }
 
 /// Increments the generation if anything but metadata and status changed.
-pub(super) fn advance(resource: &ResourceInfo, object: &mut Value, old: &Value) {
-    let counts = Kind::of(resource).generation == Generation::CountsChanges;
-    if !counts || !has_changed(resource, object, old) {
+pub(super) fn advance(resource: &ResourceInfo, subresource: &str, object: &mut Value, old: &Value) {
+    let annotations = |object: &Value| object["metadata"]["annotations"].clone();
+    let has_changed = match Kind::of(resource).generation {
+        Generation::Absent | Generation::Fixed => false,
+        Generation::CountsChanges => has_changed(resource, object, old),
+        Generation::CountsAnnotations => {
+            let counts_annotations = subresource.is_empty();
+            has_changed(resource, object, old)
+                || (counts_annotations && annotations(object) != annotations(old))
+        }
+    };
+    if !has_changed {
         return;
     }
     let generation = old["metadata"]["generation"].as_i64().unwrap_or(0) + 1;

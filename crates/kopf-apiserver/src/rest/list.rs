@@ -81,7 +81,7 @@ pub(crate) fn parse_version(text: &str) -> Result<Option<u64>, StatusError> {
 }
 
 /// The requested shards; upstream's 500 if they are invalid.
-pub(crate) fn parse_shards(query: &Query) -> Result<ShardSelector, StatusError> {
+pub(super) fn parse_shards(query: &Query) -> Result<ShardSelector, StatusError> {
     ShardSelector::parse(query.text("shardSelector"))
         .map_err(|problem| StatusError::new(500, "", problem))
 }
@@ -260,7 +260,8 @@ impl<'a> Page<'a> {
                     meta.remaining = Some(remaining as u64);
                     meta.continue_token = token(version, key, namespace, seen);
                 }
-            } else if rest.any(|(_, stored)| request.selector.matches_stored(&stored)) {
+            } else if rest.next().is_some() {
+                // As upstream, which does not look whether any of the rest is selected.
                 meta.continue_token = token(version, key, namespace, None);
             }
             break;
@@ -281,6 +282,11 @@ struct Place {
 }
 
 fn first_page(call: &Call, request: &ListRequest) -> Result<Snapshot, StatusError> {
+    let current = call.inner.store.snapshot().resource_version();
+    if request.exact && request.resource_version.is_some_and(|version| version > current) {
+        let problem = "etcdserver: mvcc: required revision is a future revision";
+        return Err(StatusError::new(500, "", problem));
+    }
     let latest = read_version(call, request.resource_version)?;
     let Some(version) = request.resource_version.filter(|_| request.exact) else {
         return Ok(latest);
@@ -354,7 +360,7 @@ fn parse_token(token: &str) -> Result<(i64, String, Option<usize>), String> {
     if value["v"] != "meta.k8s.io/v1" {
         let version = value["v"].as_str().unwrap_or_default();
         return Err(format!(
-            "continue key is not valid: server does not recognize this encoded version {version:?}"
+            "continue key is not valid: server does not recognize this encoded version {version}"
         ));
     }
     let version = value["rv"].as_i64().unwrap_or(0);

@@ -34,6 +34,10 @@ pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
         schema::check_types(&schema, &object)
             .map_err(|problem| call.cannot_be_handled(&call.resource.kind, &problem))?;
     }
+    if call.resource.is_custom() {
+        check_custom_metadata(&object["metadata"])
+            .map_err(|problem| call.cannot_be_handled(&call.resource.kind, &problem))?;
+    }
     if call.options.field_validation == FieldValidation::Strict && !problems.is_empty() {
         let problem = format!("strict decoding error: {}", problems.join(", "));
         return Err(call.cannot_be_handled(&call.resource.kind, &problem));
@@ -55,6 +59,13 @@ pub(super) fn is_clean(call: &Call, object: &Value) -> bool {
 
 /// Prunes, tidies and fills in defaults, as after every decoding and every patch.
 pub(crate) fn finish(call: &Call, object: &mut Value) {
+    // Custom resources lose empty lists in their metadata when they are decoded, so that these do
+    // not reset managers as they do elsewhere.
+    if call.resource.is_custom()
+        && object["metadata"]["managedFields"].as_array().is_some_and(Vec::is_empty)
+    {
+        meta::metadata_mut(object).shift_remove("managedFields");
+    }
     if let Some(schema) = &call.resource.schema {
         schema::prune(schema, object);
     }
@@ -129,7 +140,11 @@ fn check_type(call: &mut Call, object: &mut Value) -> Result<(), StatusError> {
         )));
     } else if !kind.is_empty() && kind != resource.kind {
         let registry = call.inner.registry();
-        let problem = if registry.of_kind(&resource.group, &resource.version, &kind).is_some() {
+        let is_known =
+            |kind: &str| registry.of_kind(&resource.group, &resource.version, kind).is_some();
+        let is_list =
+            kind.strip_suffix("List").is_some_and(|item| item.is_empty() || is_known(item));
+        let problem = if is_known(&kind) || is_list {
             let package =
                 if resource.group.is_empty() { "core" } else { first_label(&resource.group) };
             format!(
@@ -146,6 +161,14 @@ fn check_type(call: &mut Call, object: &mut Value) -> Result<(), StatusError> {
     }
     set_type(object, &resource.kind, &expected);
     Ok(())
+}
+
+/// The metadata of custom resources is decoded on its own, so paths start there.
+fn check_custom_metadata(metadata: &Value) -> Result<(), String> {
+    let Some(schema) = schema::builtin("", "v1", "ConfigMap") else { return Ok(()) };
+    let holder = serde_json::json!({"metadata": metadata});
+    schema::check_types(&schema, &holder)
+        .map_err(|problem| problem.replace("ObjectMeta.metadata.", "ObjectMeta."))
 }
 
 /// A custom resource must have a type. A wrong kind is a validation error.

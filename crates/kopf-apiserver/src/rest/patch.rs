@@ -241,6 +241,7 @@ impl Sent<'_> {
 
     /// 422 that quotes the patched object, or a strategic patch itself.
     fn bad_result(&self, object: &Value, problem: &str) -> StatusError {
+        let object = &with_ordered_metadata(object);
         let patch = &self.patch.value;
         let text = match self.kind {
             PatchKind::Strategic => crate::go_print::go_map(patch),
@@ -259,6 +260,32 @@ impl Sent<'_> {
         let error = FieldError::invalid("patch", &text.into(), problem);
         StatusError::invalid("", "", "", &[error])
     }
+}
+
+/// An object whose metadata has the order of upstream's struct.
+fn with_ordered_metadata(object: &Value) -> Value {
+    const ORDER: [&str; 8] = [
+        "name",
+        "generateName",
+        "namespace",
+        "selfLink",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+    ];
+    let mut object = object.clone();
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        let mut ordered = serde_json::Map::new();
+        for key in ORDER {
+            if let Some(value) = metadata.shift_remove(key) {
+                ordered.insert(key.to_owned(), value);
+            }
+        }
+        ordered.append(metadata);
+        *metadata = ordered;
+    }
+    object
 }
 
 /// Whether a JSON pointer leads to something outside of managed fields.
@@ -360,7 +387,7 @@ async fn apply_to_nothing(call: &mut Call, applied: &Value) -> Result<Arc<Stored
     managed.put_into(&mut object);
     call.tracked = true;
     // Users who may only patch must not create objects this way.
-    let creation = RequestInfo { verb: Verb::Create, ..call.info.clone() };
+    let creation = RequestInfo { verb: Verb::Create, ..RequestInfo::clone(&call.info) };
     crate::authorize::authorize(&call.inner, &call.user, &creation, &Query::default())?;
     create_unless_taken(call, object).await
 }

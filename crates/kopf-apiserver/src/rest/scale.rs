@@ -77,7 +77,10 @@ pub(crate) async fn write(
             return Err(StatusError::bad_request(problem));
         }
         check_name(call, &scale)?;
-        check_replicas(call, &scale["spec"]["replicas"])?;
+        // The definition of a custom resource has its own rule.
+        if !call.resource.is_custom() {
+            check_replicas(call, &scale["spec"]["replicas"])?;
+        }
         let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
         let mut object = old.clone();
         let mut managed = present.managed.clone();
@@ -135,6 +138,57 @@ pub(crate) async fn apply(call: &mut Call, applied: &Value) -> Result<Arc<Stored
         Ok(Made::tracked(object, managed))
     })
     .await
+}
+
+/// Rejects a body that is not a `Scale` of this namespace.
+pub(crate) fn check_type(call: &Call, scale: &Value) -> Result<(), StatusError> {
+    let (kind, api_version) = (text(scale, "kind"), text(scale, "apiVersion"));
+    let (_, version) = crate::resource::split_api_version(api_version);
+    let is_scale = matches!(kind, "" | "Scale");
+    if !is_scale || !matches!(api_version, "" | "autoscaling/v1") {
+        let problem = if is_scale {
+            format!(
+                "no kind \"Scale\" is registered for version {api_version:?} in scheme \
+                 \"pkg/api/legacyscheme/scheme.go:30\""
+            )
+        } else {
+            format!("converting ({version}.{kind}) to (autoscaling.Scale): unknown conversion")
+        };
+        let kind = if is_scale { "Scale" } else { kind };
+        return Err(StatusError::bad_request(format!(
+            "{kind} in version {version:?} cannot be handled as a Scale: {problem}"
+        )));
+    }
+    if let Err(problem) = types(scale) {
+        return Err(StatusError::bad_request(format!(
+            "Scale in version \"v1\" cannot be handled as a Scale: {problem}"
+        )));
+    }
+    let namespace = meta::text(scale, "namespace");
+    if !namespace.is_empty() && namespace != call.info.namespace {
+        let problem =
+            "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(StatusError::bad_request(problem));
+    }
+    Ok(())
+}
+
+/// Rejects a patched `Scale` with values of wrong types.
+pub(crate) fn check_patched(old: &Value, scale: &Value) -> Result<(), StatusError> {
+    let Err(problem) = types(scale) else { return Ok(()) };
+    let mut shown = json!({"apiVersion": scale["apiVersion"], "kind": scale["kind"]});
+    for (key, value) in old.as_object().into_iter().flatten() {
+        shown[key] = scale.get(key).unwrap_or(value).clone();
+    }
+    let shown = Value::from(shown.to_string());
+    let error = FieldError::invalid("patch", &shown, &problem);
+    Err(StatusError::invalid("", "", "", &[error]))
+}
+
+/// The problem with the types of a `Scale`'s values, in the words of Go's decoder.
+fn types(scale: &Value) -> Result<(), String> {
+    let schema = crate::schema::builtin("autoscaling", "v1", "Scale");
+    schema.map_or(Ok(()), |schema| crate::schema::check_types(&schema, scale))
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {

@@ -93,7 +93,10 @@ pub(super) fn creates(call: &Call) -> bool {
 pub(super) fn check_address(call: &Call, object: &Value) -> Result<(), StatusError> {
     let name = meta::text(object, "name");
     if name.is_empty() {
-        return Err(StatusError::bad_request("name must be provided".to_owned()));
+        return Err(StatusError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            call.info.name
+        )));
     }
     if name != call.info.name {
         return Err(StatusError::bad_request(format!(
@@ -197,7 +200,8 @@ async fn attempt(
     check_identity(call, change, &object, stored)?;
     // Before anything is undone: writers own what they intended to write.
     let is_settled = convert::has_versions(&call.resource) && !apply::resets_managers(&object);
-    let mut managed = managed.unwrap_or_else(|| track(call, &mut object, before));
+    let managed = managed.unwrap_or_else(|| track(call, &mut object, before));
+    let mut managed = of_own_group(call, managed);
     if is_settled && change == Change::Apply {
         Box::pin(managers::prune_restated(call, before, &mut object, &mut managed)).await?;
     }
@@ -220,7 +224,7 @@ async fn attempt(
     call.forget_repeated_owners(&mut object, " after mutating admission happens");
     call.check_escalation(&call.info.name, &object, Some(old))?;
     if call.info.subresource != "binding" {
-        generation::advance(&call.resource, &mut object, old);
+        generation::advance(&call.resource, &call.info.subresource, &mut object, old);
     }
     check(call, &object, old).await?;
     call.resource.settle_numbers(&mut object);
@@ -262,6 +266,15 @@ async fn attempt(
     let Some(committed) = call.commit(commit).await? else { return Ok(None) };
     let last_state = last_state.map(|state| Stored::of_parts(state, &managed, version));
     Ok(Some(last_state.map_or(committed, Arc::new)))
+}
+
+/// The managers without those of another group: the two groups of events do not convert into each
+/// other here.
+fn of_own_group(call: &Call, managed: ManagedFields) -> ManagedFields {
+    match &*call.resource.table {
+        "events" => apply::of_group(&managed, &call.resource.group),
+        _ => managed,
+    }
 }
 
 /// Whether the object is being deleted and has no finalizers left.

@@ -91,6 +91,10 @@ fn check_options(query: &Query, send_initial_events: Option<bool>) -> Result<(),
             errors.push(FieldError::not_supported(field, &version_match.into(), supported));
         }
     }
+    if !query.text("continue").is_empty() && version_match.is_empty() {
+        let detail = "resourceVersionMatch is forbidden when continue is provided";
+        errors.push(FieldError::forbidden(field, detail));
+    }
     if errors.is_empty() {
         return Ok(());
     }

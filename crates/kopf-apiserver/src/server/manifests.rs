@@ -144,8 +144,9 @@ async fn load(call: &mut Call, mut object: Value, name: &str) -> Result<(), Stat
     let typed = rest::typed(call, body(object.clone()))?;
     let stored = match rest::create(call, typed.clone()).await {
         Err(error) if error.is_already_exists() => {
-            call.info.verb = Verb::Update;
-            name.clone_into(&mut call.info.name);
+            let info = call.info_mut();
+            info.verb = Verb::Update;
+            name.clone_into(&mut info.name);
             rest::update_with(call, rest::Change::Patch, |_, old| {
                 let mut object = typed.clone();
                 let metadata = meta::metadata_mut(&mut object);
@@ -163,9 +164,10 @@ async fn load(call: &mut Call, mut object: Value, name: &str) -> Result<(), Stat
     {
         return Ok(());
     }
-    call.info.verb = Verb::Update;
-    stored.name().clone_into(&mut call.info.name);
-    "status".clone_into(&mut call.info.subresource);
+    let info = call.info_mut();
+    info.verb = Verb::Update;
+    stored.name().clone_into(&mut info.name);
+    "status".clone_into(&mut info.subresource);
     rest::update_with(call, rest::Change::Patch, |_, old| {
         let mut object = old.object.clone();
         object["status"] = status.clone();

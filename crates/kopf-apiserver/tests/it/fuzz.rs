@@ -345,7 +345,7 @@ fn broken(random: &mut fastrand::Rng, seeds: &[Seed]) -> Seed {
 
 /// Responses beyond 499 that the real server also gives.
 fn is_recorded_failure(status: u16, body: &str) -> bool {
-    const RECORDED: [&str; 18] = [
+    const RECORDED: [&str; 20] = [
         "expected a []interface",
         "cannot merge lists without merge key",
         "list element types are not identical",
@@ -353,10 +353,12 @@ fn is_recorded_failure(status: u16, body: &str) -> bool {
         "doesn't match $setElementOrder list",
         "unknown patch type",
         "target.name: Required value",
+        "target.kind: Unsupported value",
         "does not contain declared merge key",
         "strconv.ParseUint",
         "resourceVersion should not be set on objects to be created",
         "Too large resource version",
+        "required revision is a future revision",
         "couldn't get version/kind",
         "no kind ",
         "does not exist",

@@ -15,14 +15,26 @@ pub(super) fn check(snapshot: &Snapshot, pod: &Value) -> Result<(), String> {
     if name.is_empty() {
         return Ok(());
     }
-    let value = match snapshot.get("priorityclasses.scheduling.k8s.io", "", name) {
+    let class = snapshot.get("priorityclasses.scheduling.k8s.io", "", name);
+    let value = match &class {
         Some(class) => number(class.content(), &["value"]).unwrap_or(0),
         // Data directories of earlier versions do not have these classes.
         None if matches!(name, "system-cluster-critical" | "system-node-critical") => return Ok(()),
         None => return Err(format!("no PriorityClass with name {name} was found")),
     };
     match number(pod, &["spec", "priority"]) {
-        Some(given) if given != value => Err(refusal(given, value)),
+        Some(given) if given != value => return Err(refusal(given, value)),
+        _ => {}
+    }
+    let computed = match class.as_ref().map(|class| text(class.content(), &["preemptionPolicy"])) {
+        None | Some("") => "PreemptLowerPriority",
+        Some(policy) => policy,
+    };
+    match text(pod, &["spec", "preemptionPolicy"]) {
+        given if !given.is_empty() && given != computed => Err(format!(
+            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; \
+             priority admission controller computed {computed} from the given PriorityClass name"
+        )),
         _ => Ok(()),
     }
 }
