@@ -21,7 +21,7 @@ export function Actions({ place, page, overview, done }: { place: Place; page: O
     }
     setBusy(false);
   };
-  const phase = page.standing?.phase;
+  const phase = page.state?.phase;
   const isPod = place.resource === "pods";
   return (
     <div class="actions">

@@ -2,7 +2,7 @@
 
 import "./app.css";
 import { render } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ClusterView } from "./cluster";
 import { HandlersView } from "./handlers";
 import { ObjectView } from "./object";
@@ -16,7 +16,8 @@ import { PHASES } from "./words";
 function useRoute(): string[] {
   const read = () => location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);
   const [route, setRoute] = useState(read);
-  useEffect(() => {
+  // Layout effects run before the page handles another event; ordinary ones run later and could miss it.
+  useLayoutEffect(() => {
     const change = () => {
       setRoute(read());
       window.scrollTo(0, 0);
@@ -31,7 +32,7 @@ type Theme = "auto" | "light" | "dark";
 
 function useTheme(): [Theme, (theme: Theme) => void] {
   const [theme, setTheme] = useState<Theme>((localStorage.getItem("kopf-theme") as Theme | null) ?? "auto");
-  useEffect(() => {
+  useLayoutEffect(() => {
     localStorage.setItem("kopf-theme", theme);
     document.documentElement.dataset.theme = theme;
   }, [theme]);
@@ -42,7 +43,7 @@ const PLACES: Record<string, string> = { o: "#/", b: "#/objects", h: "#/handlers
 
 // `g` and a letter go to a view, `/` searches, `j` and `k` go to the rows, Escape goes up.
 function useKeys(showHelp: (isOpen: boolean) => void) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     let isGoing = false;
     const press = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
@@ -123,7 +124,7 @@ function App() {
         </label>
         <button type="button" class="small" onClick={() => setHelp(true)} aria-label="Keyboard shortcuts" title="Keyboard shortcuts">?</button>
       </header>
-      <main id="main" tabIndex={-1}>
+      <main id="main" tabIndex={-1} data-route={route.join("/")}>
         {overview.operator.failure && <Silent overview={overview} now={now} />}
         <View route={route} overview={overview} samples={samples} now={now} />
       </main>
@@ -137,7 +138,7 @@ function View({ route, overview, samples, now }: { route: string[]; overview: Ov
   switch (view) {
     case "objects": {
       const resource = rest[0] ?? Object.keys(overview.phases)[0];
-      return resource ? <ObjectsView resource={resource} overview={overview} now={now} />
+      return resource ? <ObjectsView key={resource} resource={resource} overview={overview} now={now} />
         : <><h1>Objects</h1><p class="empty">The operator does not watch any kind for its handlers yet.</p></>;
     }
     case "object":
@@ -181,7 +182,7 @@ function Help({ close }: { close: () => void }) {
     ["j  k", "Next and previous row"], ["Enter", "Open the row"], ["Esc", "Back"], ["?", "This list"],
   ];
   const button = useRef<HTMLButtonElement>(null);
-  useEffect(() => button.current?.focus(), []);
+  useLayoutEffect(() => button.current?.focus(), []);
   return (
     <div class="overlay" onClick={close}>
       <div class="dialog card" role="dialog" aria-modal="true" aria-label="Keyboard shortcuts" onClick={(event) => event.stopPropagation()}>

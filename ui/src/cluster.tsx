@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { StageMenu } from "./actions";
 import { Card, Empty, Trouble } from "./parts";
 import { act, query, usePoll } from "./server";
-import type { ClusterEvent, Kind, Listing, Overview, World } from "./types";
+import type { ClusterEvent, Kind, Listing, Overview, Snapshot } from "./types";
 import { age, clock, objectLink, plural } from "./words";
 
 export function ClusterView({ resource, overview, now }: { resource: string; overview: Overview; now: number }) {
@@ -22,7 +22,7 @@ export function ClusterView({ resource, overview, now }: { resource: string; ove
   return (
     <>
       <h1>{overview.embedded ? "Embedded cluster" : "Cluster"}</h1>
-      {overview.embedded && <Worlds now={now} />}
+      {overview.embedded && <Snapshots now={now} />}
       <div class="browser">
         <nav class="list" aria-label="Resources">
           <input type="search" data-search placeholder="Search kinds  ( / )" aria-label="Search kinds" value={text}
@@ -118,8 +118,8 @@ function EventList({ now }: { now: number }) {
   );
 }
 
-function Worlds({ now }: { now: number }) {
-  const { data, again } = usePoll<World[]>("/api/cluster/worlds", 5000);
+function Snapshots({ now }: { now: number }) {
+  const { data, again } = usePoll<Snapshot[]>("/api/cluster/snapshots", 5000);
   const [name, setName] = useState("");
   const [message, setMessage] = useState<{ text: string; isError: boolean } | null>(null);
   const run = async (path: string, body: object, words: (answer: any) => string) => {
@@ -143,13 +143,13 @@ function Worlds({ now }: { now: number }) {
         {message && <span class={message.isError ? "text error" : "note"} role="status">{message.text}</span>}
       </form>
       {data && data.length > 0 && (
-        <ul class="worlds">
-          {data.map((world) => (
-            <li key={world.id}>
-              <strong>{world.name}</strong> <span class="note">{plural(world.objects, "object")}, {clock(world.at)}, {age(world.at, now)} ago</span>
+        <ul class="snapshots">
+          {data.map((snapshot) => (
+            <li key={snapshot.id}>
+              <strong>{snapshot.name}</strong> <span class="note">{plural(snapshot.objects, "object")}, {clock(snapshot.at)}, {age(snapshot.at, now)} ago</span>
               <button type="button" class="small" onClick={() => {
-                if (window.confirm(`Restore "${world.name}"? Everything that was created since then is removed.`)) {
-                  void run("/api/do/restore", { id: world.id }, (answer) => `${plural(answer.objects, "object")} restored.`);
+                if (window.confirm(`Restore "${snapshot.name}"? Everything that was created since then is removed.`)) {
+                  void run("/api/do/restore", { id: snapshot.id }, (answer) => `${plural(answer.objects, "object")} restored.`);
                 }
               }}>Restore</button>
             </li>

@@ -29,7 +29,7 @@ export function ObjectView({ place, overview, now }: { place: Place; overview: O
       <nav class="crumbs" aria-label="Path"><a href={up} data-up>{place.resource}</a></nav>
       <div class="title">
         <h1>{place.namespace && <span class="note">{place.namespace}/</span>}{place.name}</h1>
-        {data.standing && isWatched ? <Chip standing={data.standing} now={now} /> : !isWatched && data.object ? null : <span class="chip">{data.object ? "Unknown" : "Gone"}</span>}
+        {data.state && isWatched ? <Chip state={data.state} now={now} /> : !isWatched && data.object ? null : <span class="chip">{data.object ? "Unknown" : "Gone"}</span>}
         <Actions place={place} page={data} overview={overview} done={again} />
       </div>
       <Owners page={data} />
@@ -72,7 +72,7 @@ function Owners({ page }: { page: ObjectPage }) {
 }
 
 function noChronicle(page: ObjectPage): string {
-  if (page.silence) return `The operator does not answer: ${page.silence}.`;
+  if (page.operator_error) return `The operator does not answer: ${page.operator_error}.`;
   if (!page.unknown?.watched) return "The operator does not watch this kind in this namespace.";
   if (page.unknown.labels) return `The operator watches only objects with the labels ${page.unknown.labels}.`;
   if (page.unknown.fields) return `The operator watches only objects with the fields ${page.unknown.fields}.`;
@@ -82,12 +82,12 @@ function noChronicle(page: ObjectPage): string {
 // What the object waits for, and when that changes.
 function Now({ page, now }: { page: ObjectPage; now: number }) {
   const lines: [string, any][] = [];
-  const standing = page.standing;
+  const state = page.state;
   const situation = page.chronicle?.situation;
   if (!page.object) lines.push(["State", "The object no longer exists in the cluster."]);
-  const isQuiet = standing?.phase === "settled";
+  const isQuiet = state?.phase === "settled";
   if (isQuiet) lines.push(["Now", "Everything is handled. The operator is waiting for the next change."]);
-  else if (standing?.text) lines.push(["Why", standing.text]);
+  else if (state?.text) lines.push(["Why", state.text]);
   for (const call of page.chronicle?.running ?? []) {
     lines.push(["Running", <><code>{call.handler}</code>, attempt {call.number}, for {age(call.since, now)}</>]);
   }
@@ -98,14 +98,14 @@ function Now({ page, now }: { page: ObjectPage; now: number }) {
   }
   for (const child of situation?.children ?? []) {
     if (child.refused) lines.push(["Child", <>{child.child} was rejected: {child.refused}{child.next_at && <>; next attempt {until(child.next_at, now)}</>}</>]);
-    else if (child.waiting && standing?.text !== `${child.child}: ${child.waiting}`) lines.push(["Waiting for", <>{child.child}: {child.waiting}</>]);
+    else if (child.waiting && state?.text !== `${child.child}: ${child.waiting}`) lines.push(["Waiting for", <>{child.child}: {child.waiting}</>]);
   }
   if (situation?.wake_at) lines.push(["Wakes up at", <At at={situation.wake_at} now={now} />]);
   if (situation?.background.length) lines.push(["Background", situation.background.join(", ")]);
-  if (standing?.phase === "deleting" && standing.since) lines.push(["Deleting", <>since <At at={standing.since} now={now} /></>]);
+  if (state?.phase === "deleting" && state.since) lines.push(["Deleting", <>since <At at={state.since} now={now} /></>]);
   if (lines.length === 0) lines.push(["Now", "The operator does not know this object."]);
   return (
-    <section class={`now card ${standing?.phase ?? ""}`} aria-label="Now">
+    <section class={`now card ${state?.phase ?? ""}`} aria-label="Now">
       <dl>{lines.map(([term, words], index) => <div key={index}><dt>{term}</dt><dd>{words}</dd></div>)}</dl>
     </section>
   );
@@ -235,7 +235,7 @@ function Step({ entry, page, place, overview }: { entry: Entry } & Context) {
           <span class={`sign ${name}`} aria-hidden="true">{sign}</span>
           <div>
             <div class="line">
-              <span><strong><code>{entry.handler}</code></strong> {words} <span class="note">attempt {entry.number}, {milliseconds(entry.milliseconds)}</span></span> {time}
+              <span><strong><code>{entry.handler}</code></strong> {words} <span class="note">attempt {entry.number}, {entry.milliseconds === 0 ? "< 1 ms" : milliseconds(entry.milliseconds)}</span></span> {time}
             </div>
             {entry.error && <div class="text error">{entry.error}</div>}
             {entry.next_at && <div class="note">next attempt at {clock(entry.next_at)}</div>}

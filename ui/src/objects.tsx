@@ -14,7 +14,7 @@ type Order = "state" | "name" | "age";
 
 // The rows of a resource: all at first, then only changed ones.
 function useRows(resource: string) {
-  const [state, setState] = useState<{ resource: string; rows: Map<string, Row>; problem: string | null; leftOut: number } | null>(null);
+  const [state, setState] = useState<{ rows: Map<string, Row>; problem: string | null; leftOut: number } | null>(null);
   const [error, setError] = useState<Error | null>(null);
   useEffect(() => {
     let stopped = false;
@@ -31,7 +31,7 @@ function useRows(resource: string) {
             rows = changes.complete ? new Map() : new Map(rows);
             for (const row of changes.rows) rows.set(placeName(row), row);
             for (const [namespace, name] of changes.removed) rows.delete(placeName({ namespace, name }));
-            setState({ resource, rows, problem: changes.problem, leftOut: changes.left_out });
+            setState({ rows, problem: changes.problem, leftOut: changes.left_out });
           }
           revision = changes.revision;
           setError(null);
@@ -48,7 +48,7 @@ function useRows(resource: string) {
       window.clearTimeout(timer);
     };
   }, [resource]);
-  return { state: state?.resource === resource ? state : null, error };
+  return { state, error };
 }
 
 export function ObjectsView({ resource, overview, now }: { resource: string; overview: Overview; now: number }) {
@@ -57,10 +57,6 @@ export function ObjectsView({ resource, overview, now }: { resource: string; ove
   const [phase, setPhase] = useState<Phase | null>(null);
   const [order, setOrder] = useState<Order>("state");
   const search = useRef<HTMLInputElement>(null);
-  useEffect(() => {
-    setPhase(null);
-    setText("");
-  }, [resource]);
   const all = useMemo(() => [...(state?.rows.values() ?? [])], [state]);
   const found = useMemo(() => {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
@@ -86,7 +82,7 @@ export function ObjectsView({ resource, overview, now }: { resource: string; ove
     return counts;
   }, [found]);
   const resources = Object.keys(overview.phases);
-  const problem = state?.problem ?? overview.blind[resource];
+  const problem = state?.problem ?? overview.watch_errors[resource];
   return (
     <>
       <div class="title">
@@ -126,7 +122,6 @@ function RetryFailed({ resource, rows }: { resource: string; rows: Row[] }) {
   const [message, setMessage] = useState<{ text: string; isError: boolean } | null>(null);
   const [busy, setBusy] = useState(false);
   const failing = rows.filter((row) => row.phase === "failed" || row.phase === "retrying");
-  useEffect(() => setMessage(null), [resource]);
   if (failing.length === 0 && !message) return null;
   const run = async () => {
     if (!window.confirm(`Retry ${plural(failing.length, "object")} now? Objects that failed permanently are handled as if they were new.`)) return;
@@ -155,7 +150,8 @@ function Table(props: { rows: Row[]; resource: string; now: number; order: Order
   const frame = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(600);
-  const [chosen, setChosen] = useState(0);
+  // The name of the chosen row, because rows move when their states change.
+  const [chosen, setChosen] = useState<string | null>(null);
   useEffect(() => {
     const element = frame.current;
     if (!element) return;
@@ -165,10 +161,10 @@ function Table(props: { rows: Row[]; resource: string; now: number; order: Order
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
-  const at = Math.min(chosen, rows.length - 1);
+  const at = useMemo(() => Math.max(0, rows.findIndex((row) => placeName(row) === chosen)), [rows, chosen]);
   const choose = (index: number) => {
     const next = Math.max(0, Math.min(rows.length - 1, index));
-    setChosen(next);
+    setChosen(placeName(rows[next]));
     const element = frame.current;
     if (!element) return;
     if (next * ROW < element.scrollTop) element.scrollTop = next * ROW;
@@ -216,7 +212,7 @@ function Table(props: { rows: Row[]; resource: string; now: number; order: Order
                 <span role="gridcell" class="name" title={placeName(row)}>
                   <a href={objectLink({ resource, ...row })} tabIndex={-1}>{row.namespace && <span class="note">{row.namespace}/</span>}{row.name}</a>
                 </span>
-                <span role="gridcell"><Chip standing={row} now={now} /></span>
+                <span role="gridcell"><Chip state={row} now={now} /></span>
                 <span role="gridcell" class="details" title={row.text}>{row.text}</span>
                 <span role="gridcell" class="note">{age(row.created, now)}</span>
               </div>

@@ -32,6 +32,9 @@ export function OverviewView({ overview, samples, now }: { overview: Overview; s
 
 function Problems({ overview, now }: { overview: Overview; now: number }) {
   const { problems, problem_count: count } = overview;
+  if (count === 0 && !overview.status) {
+    return <Card title="Problems" note="unknown"><Empty>They will be listed as soon as the operator answers.</Empty></Card>;
+  }
   if (count === 0) {
     return (
       <Card title="Problems" note="none">
@@ -193,11 +196,11 @@ function Watches({ watches }: { watches: Watch[] }) {
 }
 
 export function Silent({ overview, now }: { overview: Overview; now: number }) {
-  const { address, failure, heard_at: heard } = overview.operator;
+  const { address, failure, answered_at: answered } = overview.operator;
   return (
     <div class="banner error" role="alert">
       <strong>The operator does not answer</strong> at {address}: {failure}.{" "}
-      {heard ? <>Last updated at <At at={heard} now={now} />.</> : "Is it running? This page continues as soon as the operator answers."}
+      {answered ? <>Last updated at <At at={answered} now={now} />.</> : "Is it running? This page continues as soon as the operator answers."}
     </div>
   );
 }

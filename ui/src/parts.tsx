@@ -2,14 +2,14 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { Change, Phase, Standing } from "./types";
+import type { Change, ObjectState, Phase } from "./types";
 import { age, clock, PHASE_SIGNS, PHASE_WORDS, short, stateWords, until } from "./words";
 
-export function Chip({ standing, now }: { standing: Standing; now: number }) {
+export function Chip({ state, now }: { state: ObjectState; now: number }) {
   return (
-    <span class={`chip ${standing.phase}`}>
-      <Sign phase={standing.phase} />
-      {stateWords(standing, now)}
+    <span class={`chip ${state.phase}`}>
+      <Sign phase={state.phase} />
+      {stateWords(state, now)}
     </span>
   );
 }

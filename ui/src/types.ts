@@ -3,7 +3,7 @@
 export type Phase =
   | "failed" | "retrying" | "deleting" | "running" | "waiting" | "pending" | "paused" | "settled";
 
-export interface Standing {
+export interface ObjectState {
   phase: Phase;
   text: string;
   handler?: string;
@@ -12,7 +12,7 @@ export interface Standing {
   attempts?: number;
 }
 
-export interface Row extends Standing {
+export interface Row extends ObjectState {
   namespace: string | null;
   name: string;
   created: string | null;
@@ -107,7 +107,7 @@ export interface Overview {
     address: string;
     name: string | null;
     failure: string | null;
-    heard_at: string | null;
+    answered_at: string | null;
     version: string | null;
     handlers: number | null;
   };
@@ -116,7 +116,7 @@ export interface Overview {
   problems: Problem[];
   problem_count: number;
   phases: Record<string, Partial<Record<Phase, number>>>;
-  blind: Record<string, string>;
+  watch_errors: Record<string, string>;
   embedded: boolean;
   actions: boolean;
   kubeconfig: string | null;
@@ -192,7 +192,7 @@ export interface ObjectPage {
   plural: string;
   group: string;
   version: string;
-  standing: Standing | null;
+  state: ObjectState | null;
   handled: "unknown" | "never" | "same" | "changed" | null;
   held: boolean | null;
   records: ProgressRecord[] | null;
@@ -200,7 +200,7 @@ export interface ObjectPage {
   object: { [key: string]: Json } | null;
   chronicle: Chronicle | null;
   unknown: { watched: boolean; labels: string | null; fields: string | null } | null;
-  silence: string | null;
+  operator_error: string | null;
   events: ClusterEvent[];
 }
 
@@ -252,7 +252,7 @@ export interface Listing {
   more: number | null;
 }
 
-export interface World {
+export interface Snapshot {
   id: number;
   name: string;
   at: string;

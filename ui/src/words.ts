@@ -1,6 +1,6 @@
 // Formats numbers, times and values for people.
 
-import type { Json, Phase, Place, Standing } from "./types";
+import type { Json, ObjectState, Phase, Place } from "./types";
 
 export const PHASES: Phase[] = ["failed", "retrying", "deleting", "running", "waiting", "pending", "paused", "settled"];
 
@@ -53,9 +53,9 @@ export function clock(at: string): string {
   return isToday ? time : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time}`;
 }
 
-export function stateWords(standing: Standing, now: number): string {
-  const words = PHASE_WORDS[standing.phase];
-  if (standing.phase === "retrying" && standing.next_at) return `${words} ${until(standing.next_at, now)}`;
+export function stateWords(state: ObjectState, now: number): string {
+  const words = PHASE_WORDS[state.phase];
+  if (state.phase === "retrying" && state.next_at) return `${words} ${until(state.next_at, now)}`;
   return words;
 }
 

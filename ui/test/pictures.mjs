@@ -2,7 +2,7 @@
 
 import { mkdir } from "node:fs/promises";
 import { patch } from "./kube.mjs";
-import { ask, openWorld, until } from "./world.mjs";
+import { ask, go, openWorld, until } from "./world.mjs";
 
 const OUT = process.env.PICTURES ?? "../docs/src/img";
 
@@ -37,17 +37,16 @@ try {
     await ask(world.url, "/api/overview");
   }
   for (const theme of ["light", "dark"]) {
-    const context = await world.browser.newContext({ colorScheme: theme, deviceScaleFactor: 1.5 });
-    const page = await context.newPage();
+    const page = await world.openPage({ colorScheme: theme, deviceScaleFactor: 1.5 });
     await page.goto(world.url);
     for (const [name, hash, size] of VIEWS) {
       await page.setViewportSize(size);
-      await page.evaluate((hash) => { location.hash = hash; }, hash);
+      await go(page, hash);
       await page.waitForTimeout(name === "children" ? 3500 : 1800);
       await page.screenshot({ path: `${OUT}/ui-${name}-${theme}.png` });
       console.log(`ui-${name}-${theme}.png`);
     }
-    await context.close();
+    await page.context().close();
   }
 } finally {
   await world.close();

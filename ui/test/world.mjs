@@ -13,7 +13,7 @@ const PATIENCE = Number(process.env.PATIENCE ?? 120_000);
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync"];
 
-// Starts a program, and waits for a line that matches.
+// Starts a program, and waits until its output matches. Output arrives in pieces, so a pattern ends with what follows the found part.
 export function start(program, parameters, pattern, options = {}) {
   const child = spawn(program, parameters, { stdio: ["ignore", "pipe", "pipe"], ...options });
   let said = "";
@@ -46,16 +46,23 @@ export async function stop(child) {
   clearTimeout(timer);
 }
 
+export const openBrowser = () => chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: FLAGS });
+
 export async function openWorld(load = "../examples/web-ui/objects.yaml", extra = []) {
   const folder = await mkdtemp(path.join(tmpdir(), "kopf-ui-"));
   const kubeconfig = path.join(folder, "kopf.kubeconfig");
   const operator = await start(OPERATOR, ["run", "--embedded", "--load", load, "--kubeconfig", kubeconfig, ...extra],
-    /The web UI is at (\S+)/);
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: FLAGS });
+    /The web UI is at (\S+)\s/);
+  const browser = await openBrowser();
   return {
     url: operator.found,
     kubeconfig,
     browser,
+    async openPage(options = {}) {
+      const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+      context.setDefaultTimeout(PATIENCE);
+      return context.newPage();
+    },
     operator: operator.child,
     said: operator.said,
     async close() {
@@ -77,6 +84,13 @@ export async function ask(url, pathname, options = {}) {
   return { status: response.status, headers: response.headers, body: await response.json().catch(() => null) };
 }
 
+// Opens a view, and waits until the page shows it instead of the former one.
+export async function go(page, hash) {
+  const route = hash.replace(/^#\/?/, "");
+  await page.evaluate((hash) => { location.hash = hash; }, hash);
+  await page.locator(`main[data-route="${route}"]`).waitFor();
+}
+
 export async function until(words, check) {
   const end = Date.now() + PATIENCE;
   let last;
@@ -89,5 +103,5 @@ export async function until(words, check) {
     }
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  throw new Error(`waited in vain until ${words}; last: ${last}`);
+  throw new Error(`timed out waiting until ${words}; last: ${last}`);
 }

@@ -6,10 +6,10 @@ mod overview;
 
 use serde_json::json;
 
-use crate::answers::{Answered, Refused, plain};
-use crate::asked::Asked;
-use crate::desk::Desk;
-use crate::{actions, children, pods, world};
+use crate::request::PageRequest;
+use crate::response::{ApiError, ApiResult, to_json};
+use crate::shared::Shared;
+use crate::{actions, children, cluster_state, pods};
 
 /// Whether a path is one of those that change something.
 pub(crate) fn is_change(path: &str) -> bool {
@@ -17,40 +17,40 @@ pub(crate) fn is_change(path: &str) -> bool {
 }
 
 /// Answers a query, or makes a change.
-pub(crate) async fn answer(desk: &Desk, asked: &Asked) -> Answered {
-    match asked.path.as_str() {
-        "/api/overview" => Ok(overview::overview(desk, asked)),
-        "/api/objects" => objects(desk, asked),
-        "/api/object" => object::object(desk, asked).await,
-        "/api/children" => children::children(desk, asked).await,
-        "/api/handlers" => Ok(overview::handlers(desk)),
-        "/api/cluster/kinds" => cluster::kinds(desk).await,
-        "/api/cluster/list" => cluster::list(desk, asked).await,
-        "/api/cluster/events" => cluster::events(desk, asked).await,
-        "/api/cluster/worlds" => Ok(desk.worlds.list()),
-        "/api/do/stage" => pods::stage(desk, asked).await,
-        "/api/do/delete" => pods::delete(desk, asked).await,
-        "/api/do/save" => world::save(desk, asked),
-        "/api/do/restore" => world::restore(desk, asked).await,
-        "/api/do/again" => actions::again(desk, asked).await,
-        "/api/do/retry" => actions::retry(desk, asked).await,
-        "/api/do/retry-failed" => actions::retry_failed(desk, asked).await,
-        "/api/do/pause" => actions::pause(desk, asked, true).await,
-        "/api/do/resume" => actions::pause(desk, asked, false).await,
-        other => Err(Refused::Absent(format!("there is no {other}"))),
+pub(crate) async fn answer(shared: &Shared, request: &PageRequest) -> ApiResult {
+    match request.path.as_str() {
+        "/api/overview" => Ok(overview::overview(shared, request)),
+        "/api/objects" => objects(shared, request),
+        "/api/object" => object::object(shared, request).await,
+        "/api/children" => children::children(shared, request).await,
+        "/api/handlers" => Ok(overview::handlers(shared)),
+        "/api/cluster/kinds" => cluster::kinds(shared).await,
+        "/api/cluster/list" => cluster::list(shared, request).await,
+        "/api/cluster/events" => cluster::events(shared, request).await,
+        "/api/cluster/snapshots" => Ok(shared.snapshots.list()),
+        "/api/do/stage" => pods::stage(shared, request).await,
+        "/api/do/delete" => pods::delete(shared, request).await,
+        "/api/do/save" => cluster_state::save(shared, request),
+        "/api/do/restore" => cluster_state::restore(shared, request).await,
+        "/api/do/again" => actions::again(shared, request).await,
+        "/api/do/retry" => actions::retry(shared, request).await,
+        "/api/do/retry-failed" => actions::retry_failed(shared, request).await,
+        "/api/do/pause" => actions::pause(shared, request, true).await,
+        "/api/do/resume" => actions::pause(shared, request, false).await,
+        other => Err(ApiError::NotFound(format!("there is no {other}"))),
     }
 }
 
 /// The rows of a resource that have changed since the last request of the page.
-fn objects(desk: &Desk, asked: &Asked) -> Answered {
-    let resource = asked.required("resource")?;
-    let known = desk.known.lock();
-    match known.tables.since(resource, asked.number("since")) {
+fn objects(shared: &Shared, request: &PageRequest) -> ApiResult {
+    let resource = request.required("resource")?;
+    let known = shared.known.lock();
+    match known.tables.since(resource, request.number("since")) {
         Some(changes) => {
-            let mut answer = plain(changes);
-            answer["problem"] = json!(known.blind.get(resource));
+            let mut answer = to_json(changes);
+            answer["problem"] = json!(known.watch_errors.get(resource));
             Ok(answer)
         }
-        None => Err(Refused::Absent(format!("{resource} is not watched (yet)"))),
+        None => Err(ApiError::NotFound(format!("{resource} is not watched (yet)"))),
     }
 }

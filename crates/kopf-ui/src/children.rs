@@ -12,9 +12,9 @@ use kopf_engine::journal::resource_name;
 use kopf_model::Resource;
 use serde_json::{Value, json};
 
-use crate::answers::{Answered, Refused};
-use crate::asked::Asked;
-use crate::desk::Desk;
+use crate::request::PageRequest;
+use crate::response::{ApiError, ApiResult};
+use crate::shared::Shared;
 
 /// How many kinds are listed at the same time.
 const CONCURRENT_MAX: usize = 8;
@@ -49,12 +49,12 @@ struct Found {
 }
 
 /// The tree below an object.
-pub(crate) async fn children(desk: &Desk, asked: &Asked) -> Answered {
-    let resource = address(desk, asked).await?;
-    let (namespace, name) = (asked.optional_name("namespace")?, asked.name("name")?);
-    let owner = desk.cluster.get(target(&resource, namespace, name)).await?;
-    let kinds = kinds(desk).await?;
-    let client = desk.cluster.client().await?;
+pub(crate) async fn children(shared: &Shared, request: &PageRequest) -> ApiResult {
+    let resource = resource_of(shared, request).await?;
+    let (namespace, name) = (request.optional_name("namespace")?, request.name("name")?);
+    let owner = shared.cluster.get(target(&resource, namespace, name)).await?;
+    let kinds = kinds(shared).await?;
+    let client = shared.cluster.client().await?;
     let lists = stream::iter(kinds).map(|resource| {
         let client = client.clone();
         async move {
@@ -81,20 +81,20 @@ pub(crate) async fn children(desk: &Desk, asked: &Asked) -> Answered {
 }
 
 /// The kinds to list: all for an embedded cluster, otherwise common and watched ones.
-async fn kinds(desk: &Desk) -> Result<Vec<Arc<Resource>>, Refused> {
+async fn kinds(shared: &Shared) -> Result<Vec<Arc<Resource>>, ApiError> {
     let watched: BTreeSet<String> = {
-        let known = desk.known.lock();
+        let known = shared.known.lock();
         let watches = known.status.as_ref().map(|status| status.watches.clone());
         let children = watches.into_iter().flatten().filter(|it| it.purpose == "children");
         children.map(|watch| watch.resource).collect()
     };
-    let resources = desk.kinds.all().await?;
+    let resources = shared.kinds.all().await?;
     let is_wanted = |resource: &&Arc<Resource>| {
         let name = resource_name(resource);
         let Resource { plural, version, group, .. } = &***resource;
         let full = [plural.as_str(), version, group].join(".");
         let full = full.trim_end_matches('.');
-        let is_usual = desk.embedded.is_some() || USUAL.contains(&name.as_str());
+        let is_usual = shared.embedded.is_some() || USUAL.contains(&name.as_str());
         resource.preferred
             && resource.verbs.contains("list")
             && !NEVER.contains(&name.as_str())
@@ -128,7 +128,7 @@ fn tree(owner: &str, by_owner: &BTreeMap<String, Vec<Found>>, depth: usize) -> V
                 "name": metadata["name"],
                 "waiting": waiting(resource, object),
                 "handler": metadata["annotations"][HANDLER_ANNOTATION],
-                "changed_by": others(object),
+                "changed_by": other_writers(object),
                 "children": below,
             })
         })
@@ -150,7 +150,7 @@ fn waiting(resource: &Resource, object: &Value) -> Option<String> {
 }
 
 /// Other writers of a desired child besides the operator and controllers: a sign of drift.
-fn others(object: &Value) -> Vec<String> {
+fn other_writers(object: &Value) -> Vec<String> {
     let is_desired = object["metadata"]["annotations"][HANDLER_ANNOTATION].is_string();
     let managers = object["metadata"]["managedFields"].as_array().into_iter().flatten();
     let is_other = |entry: &&Value| {
@@ -163,10 +163,13 @@ fn others(object: &Value) -> Vec<String> {
 }
 
 /// The resource that a request names.
-pub(crate) async fn address(desk: &Desk, asked: &Asked) -> Result<Arc<Resource>, Refused> {
-    let name = asked.name("resource")?;
-    let found = desk.kinds.named(name).await?;
-    found.ok_or_else(|| Refused::Absent(format!("the cluster has no {name}")))
+pub(crate) async fn resource_of(
+    shared: &Shared,
+    request: &PageRequest,
+) -> Result<Arc<Resource>, ApiError> {
+    let name = request.name("resource")?;
+    let found = shared.kinds.named(name).await?;
+    found.ok_or_else(|| ApiError::NotFound(format!("the cluster has no {name}")))
 }
 
 /// An object of a resource.

@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, header};
 
 /// Why a request is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum Rejection {
     /// The request is for another host.
     Host,
     /// The request comes from another site.
@@ -28,7 +28,7 @@ pub(crate) struct Guard {
 
 impl Guard {
     /// Checks that the request is for this server: a local address with our port.
-    pub(crate) fn check_host(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(crate) fn check_host(&self, headers: &HeaderMap) -> Result<(), Rejection> {
         let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
         let is_ours = host.is_some_and(|host| {
             let names = ["127.0.0.1", "localhost", "[::1]"];
@@ -37,7 +37,7 @@ impl Guard {
                 rest.and_then(|port| port.parse().ok()) == Some(self.port)
             })
         });
-        if is_ours { Ok(()) } else { Err(Refusal::Host) }
+        if is_ours { Ok(()) } else { Err(Rejection::Host) }
     }
 
     /// Checks that a query or a change is allowed.
@@ -46,20 +46,20 @@ impl Guard {
         method: &Method,
         headers: &HeaderMap,
         is_change: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Rejection> {
         if is_change != (method == Method::POST) || (!is_change && method != Method::GET) {
-            return Err(Refusal::Method);
+            return Err(Rejection::Method);
         }
         // Browsers send it with every change, and with requests of other sites.
         if let Some(origin) = headers.get(header::ORIGIN) {
             let host = headers.get(header::HOST).map(|host| host.as_bytes()).unwrap_or_default();
             if origin.as_bytes().strip_prefix(b"http://") != Some(host) {
-                return Err(Refusal::Origin);
+                return Err(Rejection::Origin);
             }
         }
         let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let given = given.and_then(|text| text.strip_prefix("Bearer ")).unwrap_or_default();
-        if is_same(given, &self.token) { Ok(()) } else { Err(Refusal::Token) }
+        if is_same(given, &self.token) { Ok(()) } else { Err(Rejection::Token) }
     }
 }
 

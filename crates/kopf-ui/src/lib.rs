@@ -9,27 +9,27 @@
 //! crate needs no Node.
 
 mod actions;
-mod answers;
 mod api;
-mod asked;
 mod assets;
 mod children;
-mod desk;
-mod following;
+mod cluster_state;
+mod follower;
 mod guard;
 mod kinds;
-mod notes;
 mod object_state;
 mod operator;
 mod pods;
 mod problems;
+mod request;
+mod response;
 mod samples;
-mod saved_worlds;
 mod server;
+mod shared;
+mod snapshots;
+mod stored_state;
 mod tables;
-mod world;
 
-pub use operator::{Answer, Operator, OperatorError};
+pub use operator::{ObjectAnswer, Operator, OperatorError};
 pub use server::{ServeError, Serving};
 
 use std::net::SocketAddr;

@@ -9,7 +9,7 @@ use kopf_engine::journal::{AttemptEnding, Chronicle, Episode};
 use kopf_model::ProgressRecord;
 use serde::Serialize;
 
-use crate::notes::{Handled, Notes};
+use crate::stored_state::{Handled, StoredState};
 
 /// The state as a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -58,24 +58,24 @@ impl ObjectState {
 }
 
 /// The state of an object; the chronicle is used only if it is about the same object.
-pub(crate) fn standing(notes: &Notes, chronicle: Option<&Chronicle>) -> ObjectState {
-    let chronicle = chronicle.filter(|it| it.uid == notes.uid);
-    deleting(notes)
-        .or_else(|| paused(notes))
+pub(crate) fn state_of(stored: &StoredState, chronicle: Option<&Chronicle>) -> ObjectState {
+    let chronicle = chronicle.filter(|it| it.uid == stored.uid);
+    deleting(stored)
+        .or_else(|| paused(stored))
         .or_else(|| chronicle.and_then(running))
-        .or_else(|| retrying(notes))
+        .or_else(|| retrying(stored))
         .or_else(|| chronicle.and_then(unhandled))
-        .or_else(|| failed(notes, chronicle))
+        .or_else(|| failed(stored, chronicle))
         .or_else(|| chronicle.and_then(failing_children))
-        .or_else(|| waiting(notes, chronicle))
-        .unwrap_or_else(|| quiet(notes, chronicle))
+        .or_else(|| waiting(stored, chronicle))
+        .unwrap_or_else(|| quiet(stored, chronicle))
 }
 
-fn deleting(notes: &Notes) -> Option<ObjectState> {
-    let since = notes.deleting_since.as_ref()?;
+fn deleting(stored: &StoredState) -> Option<ObjectState> {
+    let since = stored.deleting_since.as_ref()?;
     let since = since.parse().ok();
-    let mut standing = match (notes.held, unfinished(notes)) {
-        (true, _) if notes.paused => ObjectState::new(
+    let mut state = match (stored.held, unfinished(stored)) {
+        (true, _) if stored.paused => ObjectState::new(
             Phase::Deleting,
             "paused: its delete handlers wait until it is resumed",
         ),
@@ -91,22 +91,22 @@ fn deleting(notes: &Notes) -> Option<ObjectState> {
             }
         }
         (true, None) => ObjectState::new(Phase::Deleting, "held by this operator's finalizer"),
-        (false, _) if !notes.foreign_finalizers.is_empty() => {
-            let others = notes.foreign_finalizers.join(", ");
+        (false, _) if !stored.foreign_finalizers.is_empty() => {
+            let others = stored.foreign_finalizers.join(", ");
             ObjectState::new(Phase::Deleting, format!("held by other finalizers: {others}"))
         }
         (false, _) => ObjectState::new(Phase::Deleting, "about to be removed"),
     };
-    (standing.phase, standing.since) = (Phase::Deleting, since);
-    Some(standing)
+    (state.phase, state.since) = (Phase::Deleting, since);
+    Some(state)
 }
 
 fn attempts(text: String, record: &ProgressRecord) -> ObjectState {
     ObjectState { attempts: record.retries, ..ObjectState::new(Phase::Retrying, text) }
 }
 
-fn paused(notes: &Notes) -> Option<ObjectState> {
-    notes.paused.then(|| ObjectState::new(Phase::Paused, "ignored until it is resumed"))
+fn paused(stored: &StoredState) -> Option<ObjectState> {
+    stored.paused.then(|| ObjectState::new(Phase::Paused, "ignored until it is resumed"))
 }
 
 fn running(chronicle: &Chronicle) -> Option<ObjectState> {
@@ -123,8 +123,8 @@ fn running(chronicle: &Chronicle) -> Option<ObjectState> {
 }
 
 /// The handler that will be tried next.
-fn unfinished(notes: &Notes) -> Option<&(String, ProgressRecord)> {
-    let open = notes.records.iter().filter(|(_, record)| !record.is_finished());
+fn unfinished(stored: &StoredState) -> Option<&(String, ProgressRecord)> {
+    let open = stored.records.iter().filter(|(_, record)| !record.is_finished());
     // A parent waits for its sub-handlers, which have the reason.
     open.min_by_key(|(_, record)| (!record.subrefs.is_empty(), record.delayed))
 }
@@ -133,8 +133,8 @@ fn error_of(record: &ProgressRecord) -> Option<&str> {
     record.message.as_deref().filter(|message| *message != "None")
 }
 
-fn retrying(notes: &Notes) -> Option<ObjectState> {
-    let (id, record) = unfinished(notes)?;
+fn retrying(stored: &StoredState) -> Option<ObjectState> {
+    let (id, record) = unfinished(stored)?;
     if record.retries == 0 && record.delayed.is_none() {
         return Some(ObjectState {
             handler: Some(id.clone()),
@@ -160,12 +160,12 @@ fn unhandled(chronicle: &Chronicle) -> Option<ObjectState> {
     })
 }
 
-fn failed(notes: &Notes, chronicle: Option<&Chronicle>) -> Option<ObjectState> {
-    if let Some((id, record)) = notes.records.iter().find(|(_, record)| record.failure) {
+fn failed(stored: &StoredState, chronicle: Option<&Chronicle>) -> Option<ObjectState> {
+    if let Some((id, record)) = stored.records.iter().find(|(_, record)| record.failure) {
         let text = error_of(record).unwrap_or("failed permanently");
-        let standing =
+        let state =
             ObjectState { phase: Phase::Failed, ..attempts(format!("{id}: {text}"), record) };
-        return Some(ObjectState { handler: Some(id.clone()), since: record.stopped, ..standing });
+        return Some(ObjectState { handler: Some(id.clone()), since: record.stopped, ..state });
     }
     let mut succeeded = BTreeSet::new();
     for entry in chronicle?.entries.iter().rev() {
@@ -210,8 +210,8 @@ fn failing_children(chronicle: &Chronicle) -> Option<ObjectState> {
     })
 }
 
-fn waiting(notes: &Notes, chronicle: Option<&Chronicle>) -> Option<ObjectState> {
-    let condition = notes.children.as_ref().filter(|it| !it.ready);
+fn waiting(stored: &StoredState, chronicle: Option<&Chronicle>) -> Option<ObjectState> {
+    let condition = stored.children.as_ref().filter(|it| !it.ready);
     let mut children = chronicle.into_iter().flat_map(|it| &it.situation.children);
     let child = children.find_map(|it| Some((&it.child, it.waiting.as_ref()?)));
     let text = match (child, condition) {
@@ -223,8 +223,8 @@ fn waiting(notes: &Notes, chronicle: Option<&Chronicle>) -> Option<ObjectState> 
     Some(ObjectState { since, ..ObjectState::new(Phase::Waiting, text) })
 }
 
-fn quiet(notes: &Notes, chronicle: Option<&Chronicle>) -> ObjectState {
-    match (notes.handled, chronicle) {
+fn quiet(stored: &StoredState, chronicle: Option<&Chronicle>) -> ObjectState {
+    match (stored.handled, chronicle) {
         (Handled::Never, None) => {
             ObjectState::new(Phase::Pending, "not handled by any operator yet")
         }
@@ -234,7 +234,7 @@ fn quiet(notes: &Notes, chronicle: Option<&Chronicle>) -> ObjectState {
         (_, Some(chronicle)) => {
             let wake_at = chronicle.situation.wake_at;
             let background = chronicle.situation.background.join(", ");
-            let text = match (background.is_empty(), notes.handled) {
+            let text = match (background.is_empty(), stored.handled) {
                 (false, _) => format!("background: {background}"),
                 (true, Handled::Never) => "no change handler matches".to_owned(),
                 (true, _) => String::new(),

@@ -117,17 +117,15 @@ fn about_operator(status: &StatusReport, found: &mut Vec<Problem>) {
 }
 
 fn about(resource: &str, row: Row, now: Timestamp) -> Option<Problem> {
-    let standing = row.standing;
+    let state = row.state;
     let is_older = |max: i64| {
-        standing.since.is_some_and(|since| now.as_second().saturating_sub(since.as_second()) > max)
+        state.since.is_some_and(|since| now.as_second().saturating_sub(since.as_second()) > max)
     };
-    let (severity, title) = match standing.phase {
+    let (severity, title) = match state.phase {
         Phase::Failed => (Severity::Error, "Failed permanently"),
         Phase::Deleting if is_older(DELETION_MAX) => (Severity::Error, "Deletion is stuck"),
-        Phase::Deleting if standing.attempts > 0 => {
-            (Severity::Warning, "Deletion is being retried")
-        }
-        Phase::Retrying if standing.attempts >= ATTEMPTS_MAX || standing.attempts == 0 => {
+        Phase::Deleting if state.attempts > 0 => (Severity::Warning, "Deletion is being retried"),
+        Phase::Retrying if state.attempts >= ATTEMPTS_MAX || state.attempts == 0 => {
             (Severity::Error, "Keeps failing")
         }
         Phase::Retrying => (Severity::Warning, "Failed and will be retried"),
@@ -141,10 +139,10 @@ fn about(resource: &str, row: Row, now: Timestamp) -> Option<Problem> {
     Some(Problem {
         severity,
         title: title.to_owned(),
-        text: standing.text,
+        text: state.text,
         object: Some(place),
-        since: standing.since,
-        next_at: standing.next_at,
+        since: state.since,
+        next_at: state.next_at,
     })
 }
 

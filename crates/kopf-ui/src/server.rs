@@ -17,13 +17,13 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::answers::{json_response, response};
-use crate::asked::Asked;
-use crate::desk::{Desk, Known};
-use crate::guard::{Guard, Refusal};
+use crate::guard::{Guard, Rejection};
 use crate::kinds::Kinds;
-use crate::saved_worlds::SavedWorlds;
-use crate::{Ui, api, assets, following};
+use crate::request::PageRequest;
+use crate::response::{json_response, response};
+use crate::shared::{Known, Shared};
+use crate::snapshots::Snapshots;
+use crate::{Ui, api, assets, follower};
 
 /// Further connections wait; a browser opens six.
 const CONNECTIONS_MAX: usize = 64;
@@ -57,7 +57,7 @@ pub struct Serving {
     address: SocketAddr,
     token: String,
     _accepting: AbortOnDropHandle<()>,
-    _following: AbortOnDropHandle<()>,
+    _follower: AbortOnDropHandle<()>,
 }
 
 impl Serving {
@@ -69,8 +69,8 @@ impl Serving {
     }
 }
 
-struct Answering {
-    desk: Arc<Desk>,
+struct PageServer {
+    shared: Arc<Shared>,
     guard: Guard,
 }
 
@@ -83,27 +83,27 @@ pub(crate) async fn serve(ui: Ui, address: SocketAddr) -> Result<Serving, ServeE
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let token = uuid::Uuid::new_v4().simple().to_string();
-    let desk = Arc::new(Desk {
+    let shared = Arc::new(Shared {
         kinds: Kinds::new(ui.cluster.clone()),
         operator: ui.operator,
         cluster: ui.cluster,
         embedded: ui.embedded,
         kubeconfig: ui.kubeconfig,
         known: parking_lot::Mutex::new(Known::default()),
-        worlds: SavedWorlds::default(),
+        snapshots: Snapshots::default(),
     });
-    let following = tokio::spawn(following::follow(Arc::clone(&desk)));
+    let follower = tokio::spawn(follower::follow(Arc::clone(&shared)));
     let guard = Guard { port: address.port(), token: token.clone() };
-    let accepting = tokio::spawn(accept(listener, Arc::new(Answering { desk, guard })));
+    let accepting = tokio::spawn(accept(listener, Arc::new(PageServer { shared, guard })));
     Ok(Serving {
         address,
         token,
         _accepting: AbortOnDropHandle::new(accepting),
-        _following: AbortOnDropHandle::new(following),
+        _follower: AbortOnDropHandle::new(follower),
     })
 }
 
-async fn accept(listener: TcpListener, answering: Arc<Answering>) {
+async fn accept(listener: TcpListener, pages: Arc<PageServer>) {
     let seats = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut tasks = JoinSet::new();
     loop {
@@ -112,9 +112,9 @@ async fn accept(listener: TcpListener, answering: Arc<Answering>) {
         let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let answering = Arc::clone(&answering);
+                let pages = Arc::clone(&pages);
                 tasks.spawn(async move {
-                    serve_connection(stream, answering).await;
+                    serve_connection(stream, pages).await;
                     drop(seat);
                 });
             }
@@ -124,11 +124,11 @@ async fn accept(listener: TcpListener, answering: Arc<Answering>) {
     }
 }
 
-async fn serve_connection(stream: TcpStream, answering: Arc<Answering>) {
+async fn serve_connection(stream: TcpStream, pages: Arc<PageServer>) {
     let service = service_fn(move |request| {
-        let answering = Arc::clone(&answering);
+        let pages = Arc::clone(&pages);
         async move {
-            let mut response = answering.answer(request).await;
+            let mut response = pages.answer(request).await;
             assets::harden(&mut response);
             Ok::<_, Infallible>(response)
         }
@@ -141,10 +141,10 @@ async fn serve_connection(stream: TcpStream, answering: Arc<Answering>) {
         .await;
 }
 
-impl Answering {
+impl PageServer {
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        if let Err(refusal) = self.guard.check_host(request.headers()) {
-            return refused(refusal);
+        if let Err(rejection) = self.guard.check_host(request.headers()) {
+            return rejection_response(rejection);
         }
         let (head, body) = request.into_parts();
         let path = head.uri.path();
@@ -156,16 +156,16 @@ impl Answering {
             });
         }
         let is_change = api::is_change(path);
-        if let Err(refusal) = self.guard.check_caller(&head.method, &head.headers, is_change) {
-            return refused(refusal);
+        if let Err(rejection) = self.guard.check_caller(&head.method, &head.headers, is_change) {
+            return rejection_response(rejection);
         }
         let body = match read(body, is_change).await {
             Ok(body) => body,
             Err(text) => return json_response(StatusCode::BAD_REQUEST, &json!({"error": text})),
         };
-        let asked = Asked::new(path, head.uri.query(), body);
-        self.desk.known.lock().touch();
-        response(api::answer(&self.desk, &asked).await)
+        let request = PageRequest::new(path, head.uri.query(), body);
+        self.shared.known.lock().touch();
+        response(api::answer(&self.shared, &request).await)
     }
 }
 
@@ -179,14 +179,14 @@ async fn read(body: Incoming, is_wanted: bool) -> Result<Value, String> {
     serde_json::from_slice(&body).map_err(|error| error.to_string())
 }
 
-fn refused(refusal: Refusal) -> Response<Full<Bytes>> {
-    let (status, text) = match refusal {
-        Refusal::Host => {
+fn rejection_response(rejection: Rejection) -> Response<Full<Bytes>> {
+    let (status, text) = match rejection {
+        Rejection::Host => {
             (StatusCode::MISDIRECTED_REQUEST, "this is not the address that was printed")
         }
-        Refusal::Origin => (StatusCode::FORBIDDEN, "the request comes from another site"),
-        Refusal::Token => (StatusCode::UNAUTHORIZED, "the token is missing or wrong"),
-        Refusal::Method => (StatusCode::METHOD_NOT_ALLOWED, "the method is wrong"),
+        Rejection::Origin => (StatusCode::FORBIDDEN, "the request comes from another site"),
+        Rejection::Token => (StatusCode::UNAUTHORIZED, "the token is missing or wrong"),
+        Rejection::Method => (StatusCode::METHOD_NOT_ALLOWED, "the method is wrong"),
     };
     json_response(status, &json!({"error": text}))
 }

@@ -1,7 +1,7 @@
 //! A small row per object of each watched resource, with revisions: repeated requests get only what
 //! has changed.
 //!
-//! Pure. Filled by `following`, read by the pages. Bounded: beyond a number of rows, further
+//! Pure. Filled by `follower`, read by the pages. Bounded: beyond a number of rows, further
 //! objects are only counted.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use kopf_model::Object;
 use serde::Serialize;
 
-use crate::notes::{Handled, Notes, Places};
-use crate::object_state::{ObjectState, Phase, standing};
+use crate::object_state::{ObjectState, Phase, state_of};
+use crate::stored_state::{Handled, StorageLayout, StoredState};
 use kopf_engine::journal::{Chronicle, Overview};
 
 /// The maximum total number of rows.
@@ -47,8 +47,8 @@ struct Table {
 
 struct Kept {
     revision: u64,
-    notes: Notes,
-    standing: ObjectState,
+    stored: StoredState,
+    state: ObjectState,
 }
 
 /// One object.
@@ -58,7 +58,7 @@ pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) created: Option<String>,
     #[serde(flatten)]
-    pub(crate) standing: ObjectState,
+    pub(crate) state: ObjectState,
 }
 
 /// The changes in a table.
@@ -75,17 +75,17 @@ pub(crate) struct Changes {
 
 impl Tables {
     /// Sets the newest state of an object.
-    pub(crate) fn put(&mut self, resource: &Arc<str>, places: &Places, object: &Object) {
+    pub(crate) fn put(&mut self, resource: &Arc<str>, layout: &StorageLayout, object: &Object) {
         let key = (object.namespace().map(str::to_owned), object.name().to_owned());
-        let mut notes = places.read(object);
-        if notes.handled == Handled::Never && !self.may_be_handled(resource, places) {
-            notes.handled = Handled::Unknown;
+        let mut stored = layout.read(object);
+        if stored.handled == Handled::Never && !self.may_be_handled(resource, layout) {
+            stored.handled = Handled::Unknown;
         }
         let memory = self.memories.get(&(resource.to_string(), key.clone()));
-        let standing = standing(&notes, memory);
+        let state = state_of(&stored, memory);
         let table = self.tables.entry(resource.to_string()).or_default();
         let known = table.rows.get(&key);
-        if known.is_some_and(|known| known.notes == notes && known.standing == standing) {
+        if known.is_some_and(|known| known.stored == stored && known.state == state) {
             return;
         }
         if known.is_none() {
@@ -96,15 +96,15 @@ impl Tables {
             self.rows += 1;
         }
         self.revision += 1;
-        table.rows.insert(key, Kept { revision: self.revision, notes, standing });
+        table.rows.insert(key, Kept { revision: self.revision, stored, state });
     }
 
     /// Whether objects of a resource may have a change handler.
-    fn may_be_handled(&self, resource: &str, places: &Places) -> bool {
+    fn may_be_handled(&self, resource: &str, layout: &StorageLayout) -> bool {
         let plural = |name: &'_ str| name.split('.').next().unwrap_or_default().to_owned();
         let plurals: Vec<String> = self.tables.keys().map(|name| plural(name)).collect();
         let plurals: Vec<&str> = plurals.iter().map(String::as_str).collect();
-        places.may_be_handled(&plural(resource), &plurals)
+        layout.may_be_handled(&plural(resource), &plurals)
     }
 
     /// Removes an object.
@@ -173,10 +173,10 @@ impl Tables {
             if let Some(table) = self.tables.get_mut(&chronicle.resource)
                 && let Some(kept) = table.rows.get_mut(&key)
             {
-                let standing = standing(&kept.notes, Some(&chronicle));
-                if standing != kept.standing {
+                let state = state_of(&kept.stored, Some(&chronicle));
+                if state != kept.state {
                     self.revision += 1;
-                    (kept.standing, kept.revision) = (standing, self.revision);
+                    (kept.state, kept.revision) = (state, self.revision);
                 }
             }
             self.memories.insert((chronicle.resource.clone(), key), chronicle);
@@ -215,7 +215,7 @@ impl Tables {
         let count = |table: &Table| {
             let mut counts = BTreeMap::new();
             for kept in table.rows.values() {
-                *counts.entry(kept.standing.phase).or_default() += 1;
+                *counts.entry(kept.state.phase).or_default() += 1;
             }
             counts
         };
@@ -224,7 +224,7 @@ impl Tables {
 
     /// The objects of a resource that have failed, or wait for their next attempt.
     pub(crate) fn failing(&self, resource: &str) -> Vec<Key> {
-        let is_failing = |kept: &Kept| kept.standing.phase <= Phase::Retrying;
+        let is_failing = |kept: &Kept| kept.state.phase <= Phase::Retrying;
         let rows = self.tables.get(resource).into_iter().flat_map(|table| &table.rows);
         let mut keys: Vec<Key> =
             rows.filter(|(_, kept)| is_failing(kept)).map(|(key, _)| key.clone()).collect();
@@ -235,7 +235,7 @@ impl Tables {
     /// All rows that are not settled.
     pub(crate) fn unsettled(&self) -> impl Iterator<Item = (&str, Row)> {
         self.tables.iter().flat_map(|(resource, table)| {
-            let unsettled = table.rows.iter().filter(|(_, it)| it.standing.phase < Phase::Paused);
+            let unsettled = table.rows.iter().filter(|(_, it)| it.state.phase < Phase::Paused);
             unsettled.map(|(key, kept)| (resource.as_str(), row(key, kept)))
         })
     }
@@ -245,8 +245,8 @@ fn row(key: &Key, kept: &Kept) -> Row {
     Row {
         namespace: key.0.clone(),
         name: key.1.clone(),
-        created: kept.notes.created.clone(),
-        standing: kept.standing.clone(),
+        created: kept.stored.created.clone(),
+        state: kept.state.clone(),
     }
 }
 

@@ -4,10 +4,10 @@ use kopf_engine::journal::resource_name;
 use kopf_model::Resource;
 use serde_json::{Value, json};
 
-use crate::answers::{Answered, Refused};
-use crate::asked::Asked;
-use crate::children::{address, collection_path};
-use crate::desk::Desk;
+use crate::children::{collection_path, resource_of};
+use crate::request::PageRequest;
+use crate::response::{ApiError, ApiResult};
+use crate::shared::Shared;
 
 /// The maximum number of objects shown per kind.
 const LISTED_MAX: usize = 1000;
@@ -15,8 +15,8 @@ const LISTED_MAX: usize = 1000;
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1,application/json";
 
 /// All resources that can be listed.
-pub(crate) async fn kinds(desk: &Desk) -> Answered {
-    let resources = desk.kinds.all().await?;
+pub(crate) async fn kinds(shared: &Shared) -> ApiResult {
+    let resources = shared.kinds.all().await?;
     let is_listed = |it: &&std::sync::Arc<Resource>| it.preferred && it.verbs.contains("list");
     let mut kinds: Vec<Value> = resources
         .iter()
@@ -36,13 +36,13 @@ pub(crate) async fn kinds(desk: &Desk) -> Answered {
 }
 
 /// The objects of a resource, with the server's columns.
-pub(crate) async fn list(desk: &Desk, asked: &Asked) -> Answered {
-    let resource = address(desk, asked).await?;
-    let namespace = asked.optional_name("namespace")?;
+pub(crate) async fn list(shared: &Shared, request: &PageRequest) -> ApiResult {
+    let resource = resource_of(shared, request).await?;
+    let namespace = request.optional_name("namespace")?;
     let path = format!("{}?limit={LISTED_MAX}", collection_path(&resource, namespace));
     let request = http::Request::get(path).header(http::header::ACCEPT, TABLE).body(Vec::new());
-    let request = request.map_err(|error| Refused::Mistake(error.to_string()))?;
-    let table: Value = desk.cluster.client().await?.request(request).await?;
+    let request = request.map_err(|error| ApiError::BadRequest(error.to_string()))?;
+    let table: Value = shared.cluster.client().await?.request(request).await?;
     let columns = table["columnDefinitions"].as_array().cloned().unwrap_or_default();
     let is_narrow = |column: &Value| column["priority"].as_i64().unwrap_or(0) == 0;
     let shown: Vec<usize> =
@@ -66,14 +66,14 @@ pub(crate) async fn list(desk: &Desk, asked: &Asked) -> Answered {
 }
 
 /// The events of the cluster, the newest first.
-pub(crate) async fn events(desk: &Desk, asked: &Asked) -> Answered {
-    let place = match asked.optional_name("namespace")? {
+pub(crate) async fn events(shared: &Shared, request: &PageRequest) -> ApiResult {
+    let place = match request.optional_name("namespace")? {
         Some(namespace) => format!("/api/v1/namespaces/{namespace}/events"),
         None => "/api/v1/events".to_owned(),
     };
     let request = http::Request::get(format!("{place}?limit={LISTED_MAX}")).body(Vec::new());
-    let request = request.map_err(|error| Refused::Mistake(error.to_string()))?;
-    let list: Value = desk.cluster.client().await?.request(request).await?;
+    let request = request.map_err(|error| ApiError::BadRequest(error.to_string()))?;
+    let list: Value = shared.cluster.client().await?.request(request).await?;
     Ok(event_rows(&list).into())
 }
 

@@ -7,54 +7,55 @@ use kopf_model::ProgressRecord;
 use kopf_model::record::Absent;
 use serde_json::{Value, json};
 
-use crate::answers::{Answered, Refused, plain};
-use crate::asked::Asked;
-use crate::children::{address, target};
-use crate::desk::Desk;
-use crate::notes::Places;
-use crate::object_state::standing;
-use crate::operator::Answer;
+use crate::children::{resource_of, target};
+use crate::object_state::state_of;
+use crate::operator::ObjectAnswer;
+use crate::request::PageRequest;
+use crate::response::{ApiError, ApiResult, to_json};
+use crate::shared::Shared;
+use crate::stored_state::StorageLayout;
 
 /// Everything about an object.
-pub(crate) async fn object(desk: &Desk, asked: &Asked) -> Answered {
-    let resource = address(desk, asked).await?;
-    let (namespace, name) = (asked.optional_name("namespace")?, asked.name("name")?);
-    let place = asked.required("resource")?;
-    let found = desk.cluster.get(target(&resource, namespace, name)).await;
+pub(crate) async fn object(shared: &Shared, request: &PageRequest) -> ApiResult {
+    let resource = resource_of(shared, request).await?;
+    let (namespace, name) = (request.optional_name("namespace")?, request.name("name")?);
+    let place = request.required("resource")?;
+    let found = shared.cluster.get(target(&resource, namespace, name)).await;
     let object = match found {
         Ok(object) => Some(object),
         Err(error) if error.failure == Failure::NotFound => None,
         Err(error) => return Err(error.into()),
     };
-    let (chronicle, unknown, silence) = match desk.operator.ask(place, namespace, name).await {
-        Ok(Answer::Known(chronicle)) => (Some(chronicle), None, None),
-        Ok(Answer::Unknown(unknown)) => (None, Some(unknown), None),
-        Err(error) => (None, None, Some(error.to_string())),
-    };
+    let (chronicle, unknown, operator_error) =
+        match shared.operator.object(place, namespace, name).await {
+            Ok(ObjectAnswer::Known(chronicle)) => (Some(chronicle), None, None),
+            Ok(ObjectAnswer::Unknown(unknown)) => (None, Some(unknown), None),
+            Err(error) => (None, None, Some(error.to_string())),
+        };
     if object.is_none() && chronicle.is_none() {
         let text = format!("there is no {} {}", resource.kind, full_name(namespace, name));
-        return Err(Refused::Absent(text));
+        return Err(ApiError::NotFound(text));
     }
-    let places = desk.known.lock().report.as_ref().map(Places::of);
-    let notes = object.as_ref().zip(places.as_ref()).map(|(object, places)| places.read(object));
-    let differences = object.as_ref().zip(places.as_ref());
-    let differences = differences.and_then(|(object, places)| places.differences(object));
+    let layout = shared.known.lock().report.as_ref().map(StorageLayout::of);
+    let stored = object.as_ref().zip(layout.as_ref()).map(|(object, layout)| layout.read(object));
+    let differences = object.as_ref().zip(layout.as_ref());
+    let differences = differences.and_then(|(object, layout)| layout.differences(object));
     Ok(json!({
         "now": Timestamp::now(),
         "kind": resource.kind,
         "plural": resource.plural,
         "group": resource.group,
         "version": resource.version,
-        "standing": notes.as_ref().map(|notes| standing(notes, chronicle.as_deref())),
-        "handled": notes.as_ref().map(|notes| notes.handled),
-        "held": notes.as_ref().map(|notes| notes.held),
-        "records": notes.as_ref().map(|notes| records(&notes.records)),
+        "state": stored.as_ref().map(|stored| state_of(stored, chronicle.as_deref())),
+        "handled": stored.as_ref().map(|stored| stored.handled),
+        "held": stored.as_ref().map(|stored| stored.held),
+        "records": stored.as_ref().map(|stored| records(&stored.records)),
         "differences": differences.flatten(),
         "object": object.map(|object| shown(object.value().clone())),
         "chronicle": chronicle.as_deref().map(remembered),
-        "unknown": unknown.map(plain),
-        "silence": silence,
-        "events": events(desk, namespace, name).await.unwrap_or_default(),
+        "unknown": unknown.map(to_json),
+        "operator_error": operator_error,
+        "events": events(shared, namespace, name).await.unwrap_or_default(),
     }))
 }
 
@@ -63,7 +64,7 @@ fn full_name(namespace: Option<&str>, name: &str) -> String {
 }
 
 fn remembered(chronicle: &Chronicle) -> Value {
-    plain(chronicle)
+    to_json(chronicle)
 }
 
 fn records(records: &[(String, ProgressRecord)]) -> Value {
@@ -95,12 +96,16 @@ pub(crate) fn shown(mut object: Value) -> Value {
 }
 
 /// The cluster's events about the object, newest first.
-async fn events(desk: &Desk, namespace: Option<&str>, name: &str) -> Result<Vec<Value>, Refused> {
+async fn events(
+    shared: &Shared,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<Vec<Value>, ApiError> {
     let namespace = namespace.unwrap_or("default");
     let selector = format!("involvedObject.name%3D{name}");
     let path = format!("/api/v1/namespaces/{namespace}/events?fieldSelector={selector}&limit=100");
     let request = http::Request::get(path).body(Vec::new());
-    let request = request.map_err(|error| Refused::Mistake(error.to_string()))?;
-    let list: Value = desk.cluster.client().await?.request(request).await?;
+    let request = request.map_err(|error| ApiError::BadRequest(error.to_string()))?;
+    let list: Value = shared.cluster.client().await?.request(request).await?;
     Ok(super::cluster::event_rows(&list))
 }

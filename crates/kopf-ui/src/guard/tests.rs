@@ -21,9 +21,9 @@ fn only_addresses_of_this_machine_with_our_port_are_ours() {
     // The second one is a DNS name that was rebound to this machine.
     for host in ["127.0.0.1", "evil.example:4711", "127.0.0.1:80", "localhost.evil.example:4711"] {
         let checked = guard().check_host(&headers(&[(header::HOST, host)]));
-        assert_eq!(checked, Err(Refusal::Host), "{host}");
+        assert_eq!(checked, Err(Rejection::Host), "{host}");
     }
-    assert_eq!(guard().check_host(&HeaderMap::new()), Err(Refusal::Host));
+    assert_eq!(guard().check_host(&HeaderMap::new()), Err(Rejection::Host));
 }
 
 #[test]
@@ -33,10 +33,10 @@ fn nothing_is_served_without_the_token() {
     assert_eq!(guard().check_caller(&Method::GET, &right, false), Ok(()));
     for wrong in ["Bearer a-secre", "Bearer a-secret2", "Bearer ", "a-secret"] {
         let wrong = headers(&[host.clone(), (header::AUTHORIZATION, wrong)]);
-        assert_eq!(guard().check_caller(&Method::GET, &wrong, false), Err(Refusal::Token));
+        assert_eq!(guard().check_caller(&Method::GET, &wrong, false), Err(Rejection::Token));
     }
     let none = headers(&[host]);
-    assert_eq!(guard().check_caller(&Method::GET, &none, false), Err(Refusal::Token));
+    assert_eq!(guard().check_caller(&Method::GET, &none, false), Err(Rejection::Token));
 }
 
 #[test]
@@ -45,9 +45,9 @@ fn changes_are_made_by_post_only_and_never_for_other_sites() {
     let token = (header::AUTHORIZATION, "Bearer a-secret");
     let ours = headers(&[host.clone(), token.clone(), (header::ORIGIN, "http://127.0.0.1:4711")]);
     assert_eq!(guard().check_caller(&Method::POST, &ours, true), Ok(()));
-    assert_eq!(guard().check_caller(&Method::GET, &ours, true), Err(Refusal::Method));
-    assert_eq!(guard().check_caller(&Method::PUT, &ours, true), Err(Refusal::Method));
-    assert_eq!(guard().check_caller(&Method::POST, &ours, false), Err(Refusal::Method));
+    assert_eq!(guard().check_caller(&Method::GET, &ours, true), Err(Rejection::Method));
+    assert_eq!(guard().check_caller(&Method::PUT, &ours, true), Err(Rejection::Method));
+    assert_eq!(guard().check_caller(&Method::POST, &ours, false), Err(Rejection::Method));
     let theirs = headers(&[host, token, (header::ORIGIN, "http://evil.example")]);
-    assert_eq!(guard().check_caller(&Method::POST, &theirs, true), Err(Refusal::Origin));
+    assert_eq!(guard().check_caller(&Method::POST, &theirs, true), Err(Rejection::Origin));
 }

@@ -2,8 +2,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn notes() -> Notes {
-    Notes {
+fn stored() -> StoredState {
+    StoredState {
         uid: "1".into(),
         created: None,
         deleting_since: None,
@@ -55,8 +55,8 @@ fn cause() -> Value {
 }
 
 #[test]
-fn an_object_without_notes_and_news_is_settled() {
-    assert_eq!(standing(&notes(), None).phase, Phase::Settled);
+fn an_object_without_stored_state_and_history_is_settled() {
+    assert_eq!(state_of(&stored(), None).phase, Phase::Settled);
 }
 
 #[test]
@@ -65,8 +65,8 @@ fn a_record_that_waits_says_when_and_why() {
         "started": "2026-01-01T00:00:00", "delayed": "2026-01-01T00:01:00", "retries": 2,
         "success": false, "failure": false, "message": "no disk",
     });
-    let notes = Notes { records: vec![("fn".into(), record(&waiting))], ..notes() };
-    let told = standing(&notes, None);
+    let stored = StoredState { records: vec![("fn".into(), record(&waiting))], ..stored() };
+    let told = state_of(&stored, None);
     assert_eq!(
         (told.phase, told.text.as_str(), told.attempts),
         (Phase::Retrying, "fn: no disk", 2)
@@ -78,21 +78,21 @@ fn a_record_that_waits_says_when_and_why() {
 fn a_failure_counts_until_the_next_cause_or_success() {
     let failure = attempt("fn", "failure", json!("no such plan"));
     let failed = chronicle(json!([cause(), failure]), json!({}));
-    let told = standing(&notes(), Some(&failed));
+    let told = state_of(&stored(), Some(&failed));
     assert_eq!((told.phase, told.text.as_str()), (Phase::Failed, "fn: no such plan"));
     let success = attempt("fn", "success", Value::Null);
     let mended = chronicle(json!([cause(), failure, success]), json!({}));
-    assert_eq!(standing(&notes(), Some(&mended)).phase, Phase::Settled);
+    assert_eq!(state_of(&stored(), Some(&mended)).phase, Phase::Settled);
     let outdated = chronicle(json!([cause(), failure, cause()]), json!({}));
-    assert_eq!(standing(&notes(), Some(&outdated)).phase, Phase::Settled);
+    assert_eq!(state_of(&stored(), Some(&outdated)).phase, Phase::Settled);
 }
 
 #[test]
 fn the_history_of_a_former_object_of_that_name_does_not_count() {
     let failure = attempt("fn", "failure", json!("no such plan"));
     let failed = chronicle(json!([cause(), failure]), json!({}));
-    let other = Notes { uid: "2".into(), ..notes() };
-    assert_eq!(standing(&other, Some(&failed)).phase, Phase::Settled);
+    let other = StoredState { uid: "2".into(), ..stored() };
+    assert_eq!(state_of(&other, Some(&failed)).phase, Phase::Settled);
 }
 
 #[test]
@@ -100,12 +100,13 @@ fn deletion_beats_everything_and_names_who_holds_it() {
     let deleting_since = Some("2026-01-01T00:00:00Z".to_owned());
     let waiting = json!({"retries": 1, "success": false, "failure": false, "message": "in use"});
     let records = vec![("cleanup".into(), record(&waiting))];
-    let ours = Notes { deleting_since: deleting_since.clone(), held: true, records, ..notes() };
-    let told = standing(&ours, None);
+    let ours =
+        StoredState { deleting_since: deleting_since.clone(), held: true, records, ..stored() };
+    let told = state_of(&ours, None);
     assert_eq!((told.phase, told.text.as_str()), (Phase::Deleting, "held by cleanup: in use"));
     let foreign_finalizers = vec!["foregroundDeletion".to_owned()];
-    let theirs = Notes { deleting_since, foreign_finalizers, ..notes() };
-    assert_eq!(standing(&theirs, None).text, "held by other finalizers: foregroundDeletion");
+    let theirs = StoredState { deleting_since, foreign_finalizers, ..stored() };
+    assert_eq!(state_of(&theirs, None).text, "held by other finalizers: foregroundDeletion");
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn a_running_call_is_reported_with_its_attempt() {
     let since = "2026-01-01T00:00:00Z".parse().expect("a time");
     let handler = "fn".to_owned();
     running.running = vec![kopf_engine::journal::RunningCall { handler, number: 2, since }];
-    let told = standing(&notes(), Some(&running));
+    let told = state_of(&stored(), Some(&running));
     assert_eq!((told.phase, told.text.as_str()), (Phase::Running, "fn, attempt 2"));
 }
 
@@ -125,15 +126,15 @@ fn children_that_are_not_ready_are_waited_for() {
         "next_at": null,
     });
     let waiting = chronicle(json!([]), json!({"children": [child]}));
-    let told = standing(&notes(), Some(&waiting));
+    let told = state_of(&stored(), Some(&waiting));
     let text = "Deployment default/a: 0 of 1 replicas";
     assert_eq!((told.phase, told.text.as_str()), (Phase::Waiting, text));
 }
 
 #[test]
 fn what_nobody_has_handled_is_pending() {
-    let never = Notes { handled: Handled::Never, ..notes() };
-    assert_eq!(standing(&never, None).phase, Phase::Pending);
+    let never = StoredState { handled: Handled::Never, ..stored() };
+    assert_eq!(state_of(&never, None).phase, Phase::Pending);
     let seen = chronicle(json!([]), json!({}));
-    assert_eq!(standing(&never, Some(&seen)).phase, Phase::Settled, "the operator has seen it");
+    assert_eq!(state_of(&never, Some(&seen)).phase, Phase::Settled, "the operator has seen it");
 }

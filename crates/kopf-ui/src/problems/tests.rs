@@ -5,14 +5,14 @@ use kopf_model::Object;
 use serde_json::json;
 
 use super::*;
-use crate::notes::Places;
+use crate::stored_state::StorageLayout;
 
 fn now() -> Timestamp {
     "2026-01-01T01:00:00Z".parse().expect("a time")
 }
 
-fn places() -> Places {
-    Places::of(&OperatorReport {
+fn layout() -> StorageLayout {
+    StorageLayout::of(&OperatorReport {
         finalizer: "x.dev/held".into(),
         progress_prefix: Some("x.dev".into()),
         ..OperatorReport::default()
@@ -23,7 +23,7 @@ fn tables(objects: &[serde_json::Value]) -> Tables {
     let mut tables = Tables::default();
     for object in objects {
         let object = Object::from_value(object.clone());
-        tables.put(&Arc::from("widgets.x.dev"), &places(), &object);
+        tables.put(&Arc::from("widgets.x.dev"), &layout(), &object);
     }
     tables
 }

@@ -16,30 +16,30 @@ fn key(namespace: &str, name: &str) -> Key {
 struct Filled {
     tables: Tables,
     widgets: Arc<str>,
-    places: Places,
+    layout: StorageLayout,
 }
 
 fn filled() -> Filled {
-    let places = Places::of(&OperatorReport::default());
+    let layout = StorageLayout::of(&OperatorReport::default());
     let widgets: Arc<str> = Arc::from("widgets.x.dev");
     let mut tables = Tables::default();
     for (namespace, name) in [("one", "a"), ("one", "b"), ("two", "c")] {
-        tables.put(&widgets, &places, &widget(namespace, name, name));
+        tables.put(&widgets, &layout, &widget(namespace, name, name));
     }
-    Filled { tables, widgets, places }
+    Filled { tables, widgets, layout }
 }
 
 #[test]
 fn who_has_asked_before_gets_only_what_has_changed() {
-    let Filled { mut tables, widgets, places } = filled();
+    let Filled { mut tables, widgets, layout } = filled();
     let first = tables.since("widgets.x.dev", 0).expect("a table");
     assert!(first.complete);
     assert_eq!(first.rows.len(), 3);
     let nothing = tables.since("widgets.x.dev", first.revision).expect("a table");
     assert!(nothing.rows.is_empty() && nothing.removed.is_empty() && !nothing.complete);
-    tables.put(&widgets, &places, &widget("one", "a", "a"));
+    tables.put(&widgets, &layout, &widget("one", "a", "a"));
     assert_eq!(tables.since("widgets.x.dev", 0).expect("a table").revision, first.revision);
-    tables.put(&widgets, &places, &widget("one", "a", "another"));
+    tables.put(&widgets, &layout, &widget("one", "a", "another"));
     tables.remove("widgets.x.dev", &key("two", "c"));
     let news = tables.since("widgets.x.dev", first.revision).expect("a table");
     let names: Vec<&str> = news.rows.iter().map(|row| row.name.as_str()).collect();
@@ -94,11 +94,11 @@ fn objects_that_failed_or_wait_for_a_retry_are_failing() {
         last_handled_annotation: Some("kopf.dev/last-handled".into()),
         ..OperatorReport::default()
     };
-    let places = Places::of(&report);
+    let layout = StorageLayout::of(&report);
     let mut failed = widget("two", "c", "c").value().clone();
     let record = r#"{"retries":3,"success":false,"failure":true,"message":"no such plan"}"#;
     failed["metadata"]["annotations"] = json!({"kopf.dev/create": record});
-    tables.put(&widgets, &places, &Object::from_value(failed));
+    tables.put(&widgets, &layout, &Object::from_value(failed));
     assert_eq!(tables.failing("widgets.x.dev"), [key("two", "c")]);
     assert!(tables.failing("gadgets.x.dev").is_empty());
 }

@@ -3,8 +3,8 @@ use serde_json::json;
 
 use super::*;
 
-fn places() -> Places {
-    Places {
+fn layout() -> StorageLayout {
+    StorageLayout {
         finalizer: "kopf.zalando.org/KopfFinalizerMarker".into(),
         progress_prefix: Some("kopf.zalando.org".into()),
         progress_status: Some("kopf".into()),
@@ -29,22 +29,22 @@ fn records_are_reported_from_other_annotations() {
         "kopf.zalando.org/other": "{}",
         "example.com/create_fn": record.to_string(),
     });
-    let notes = places().read(&object(annotations, json!({})));
-    let ids: Vec<&str> = notes.records.iter().map(|(id, _)| id.as_str()).collect();
+    let stored = layout().read(&object(annotations, json!({})));
+    let ids: Vec<&str> = stored.records.iter().map(|(id, _)| id.as_str()).collect();
     assert_eq!(ids, ["create_fn"]);
-    assert_eq!(notes.records[0].1.retries, 2);
-    assert_eq!(notes.handled, Handled::Never);
+    assert_eq!(stored.records[0].1.retries, 2);
+    assert_eq!(stored.handled, Handled::Never);
 }
 
 #[test]
 fn a_change_since_the_last_handled_state_is_seen() {
     let last = json!({"spec": {"size": 1}}).to_string();
     let annotations = json!({"kopf.zalando.org/last-handled-configuration": last});
-    let same = places().read(&object(annotations.clone(), json!({"size": 1})));
+    let same = layout().read(&object(annotations.clone(), json!({"size": 1})));
     assert_eq!(same.handled, Handled::Same);
     let changed = object(annotations, json!({"size": 2}));
-    assert_eq!(places().read(&changed).handled, Handled::Changed);
-    let differences = places().differences(&changed).flatten().expect("a last-handled state");
+    assert_eq!(layout().read(&changed).handled, Handled::Changed);
+    let differences = layout().differences(&changed).flatten().expect("a last-handled state");
     assert_eq!(differences[0].field, "spec.size");
     assert_eq!((&differences[0].old, &differences[0].new), (&Some(json!(1)), &Some(json!(2))));
 }
@@ -59,7 +59,7 @@ fn the_places_of_default_settings_are_found() {
         last_handled_annotation: Some("kopf.zalando.org/last-handled-configuration".into()),
         ..OperatorReport::default()
     };
-    assert_eq!(Places::of(&report), places());
+    assert_eq!(StorageLayout::of(&report), layout());
 }
 
 #[test]
@@ -70,11 +70,11 @@ fn kinds_without_change_handlers_are_distinguished() {
         ..HandlerReport::default()
     };
     let handlers = vec![handler("create", "x.dev/v1/widgets"), handler("event", "x.dev/v1/logs")];
-    let places = Places::of(&OperatorReport { handlers, ..OperatorReport::default() });
+    let layout = StorageLayout::of(&OperatorReport { handlers, ..OperatorReport::default() });
     let ours = ["widgets", "logs"];
-    assert!(places.may_be_handled("widgets", &ours));
-    assert!(!places.may_be_handled("logs", &ours));
+    assert!(layout.may_be_handled("widgets", &ours));
+    assert!(!layout.may_be_handled("logs", &ours));
     let handlers = vec![handler("create", "a-category")];
-    let places = Places::of(&OperatorReport { handlers, ..OperatorReport::default() });
-    assert!(places.may_be_handled("logs", &ours), "it may be of that category");
+    let layout = StorageLayout::of(&OperatorReport { handlers, ..OperatorReport::default() });
+    assert!(layout.may_be_handled("logs", &ours), "it may be of that category");
 }

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::answers::Refused;
+use crate::response::ApiError;
 
 /// A request of a page.
-pub(crate) struct Asked {
+pub(crate) struct PageRequest {
     pub(crate) path: String,
     pub(crate) query: BTreeMap<String, String>,
     /// Null for requests that change nothing.
     pub(crate) body: Value,
 }
 
-impl Asked {
+impl PageRequest {
     /// Creates it from the parts of an HTTP request.
     pub(crate) fn new(path: &str, query: Option<&str>, body: Value) -> Self {
         let pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
@@ -29,17 +29,17 @@ impl Asked {
     }
 
     /// A required parameter.
-    pub(crate) fn required(&self, key: &str) -> Result<&str, Refused> {
-        self.optional(key).ok_or_else(|| Refused::Mistake(format!("`{key}` is missing")))
+    pub(crate) fn required(&self, key: &str) -> Result<&str, ApiError> {
+        self.optional(key).ok_or_else(|| ApiError::BadRequest(format!("`{key}` is missing")))
     }
 
     /// A segment of a path in the cluster's API; rejects anything that would lead elsewhere.
-    pub(crate) fn name(&self, key: &str) -> Result<&str, Refused> {
+    pub(crate) fn name(&self, key: &str) -> Result<&str, ApiError> {
         is_name(self.required(key)?, key)
     }
 
     /// The same, but optional.
-    pub(crate) fn optional_name(&self, key: &str) -> Result<Option<&str>, Refused> {
+    pub(crate) fn optional_name(&self, key: &str) -> Result<Option<&str>, ApiError> {
         self.optional(key).map(|value| is_name(value, key)).transpose()
     }
 
@@ -49,12 +49,12 @@ impl Asked {
     }
 }
 
-fn is_name<'a>(value: &'a str, key: &str) -> Result<&'a str, Refused> {
+fn is_name<'a>(value: &'a str, key: &str) -> Result<&'a str, ApiError> {
     let is_fine = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '.' | '_' | ':');
     if value.chars().all(is_fine) && value != "." && value != ".." {
         return Ok(value);
     }
-    Err(Refused::Mistake(format!("`{key}` is no name")))
+    Err(ApiError::BadRequest(format!("`{key}` is no name")))
 }
 
 /// Percent-decodes a parameter; malformed ones stay unchanged.

@@ -7,11 +7,11 @@ use kopf_client::{PatchContent, Urgency};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::answers::{Answered, Refused};
-use crate::asked::Asked;
 use crate::children::collection_path;
-use crate::desk::Desk;
 use crate::pods::check_embedded;
+use crate::request::PageRequest;
+use crate::response::{ApiError, ApiResult};
+use crate::shared::Shared;
 
 /// How often objects that others create in the meantime are removed before a state is restored.
 const ROUNDS_MAX: usize = 5;
@@ -27,20 +27,20 @@ struct Identity {
 }
 
 /// Saves the current state.
-pub(crate) fn save(desk: &Desk, asked: &Asked) -> Answered {
-    let server = check_embedded(desk)?;
+pub(crate) fn save(shared: &Shared, request: &PageRequest) -> ApiResult {
+    let server = check_embedded(shared)?;
     let text = server.dump_yaml();
     let objects = identities(&text).len();
-    let id = desk.worlds.keep(asked.optional("name"), objects, text);
+    let id = shared.snapshots.keep(request.optional("name"), objects, text);
     Ok(json!({"id": id}))
 }
 
 /// Restores a state: removes objects that are not in it, and recreates the others.
-pub(crate) async fn restore(desk: &Desk, asked: &Asked) -> Answered {
-    let server = check_embedded(desk)?;
-    let id = asked.body["id"].as_u64().unwrap_or_default();
-    let saved = desk.worlds.text(id);
-    let text = saved.ok_or_else(|| Refused::Absent(format!("there is no saved world {id}")))?;
+pub(crate) async fn restore(shared: &Shared, request: &PageRequest) -> ApiResult {
+    let server = check_embedded(shared)?;
+    let id = request.body["id"].as_u64().unwrap_or_default();
+    let saved = shared.snapshots.text(id);
+    let text = saved.ok_or_else(|| ApiError::NotFound(format!("there is no snapshot {id}")))?;
     let wanted: HashSet<Identity> = identities(&text).into_iter().collect();
     for _ in 0..ROUNDS_MAX {
         let now = identities(&server.dump_yaml());
@@ -49,20 +49,20 @@ pub(crate) async fn restore(desk: &Desk, asked: &Asked) -> Answered {
             break;
         }
         for identity in &extra {
-            remove(desk, identity).await?;
+            remove(shared, identity).await?;
         }
     }
     let count = server.load_yaml(&text).await.map_err(|error| {
         let chain = std::iter::successors(Some(&error as &dyn std::error::Error), |it| it.source());
-        Refused::World(chain.map(ToString::to_string).collect::<Vec<_>>().join(": "))
+        ApiError::Restore(chain.map(ToString::to_string).collect::<Vec<_>>().join(": "))
     })?;
-    desk.kinds.forget().await;
+    shared.kinds.forget().await;
     Ok(json!({"objects": count}))
 }
 
 /// Removes one object at once, regardless of its finalizers.
-async fn remove(desk: &Desk, identity: &Identity) -> Result<(), Refused> {
-    let resources = desk.kinds.all().await?;
+async fn remove(shared: &Shared, identity: &Identity) -> Result<(), ApiError> {
+    let resources = shared.kinds.all().await?;
     let (group, version) =
         identity.api_version.split_once('/').unwrap_or(("", identity.api_version.as_str()));
     let resource = resources
@@ -75,12 +75,12 @@ async fn remove(desk: &Desk, identity: &Identity) -> Result<(), Refused> {
     let free = json!({"metadata": {"finalizers": null}}).to_string();
     let patch = PatchContent::Merge(Bytes::from(free));
     // If it is already gone, that is the desired result.
-    let _ = desk.cluster.patch(target, patch, Urgency::Normal).await;
+    let _ = shared.cluster.patch(target, patch, Urgency::Normal).await;
     let path = format!("{}/{}", collection_path(resource, namespace), identity.name);
     let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"}).to_string();
     let request = http::Request::delete(path).body(options.into_bytes());
-    let request = request.map_err(|error| Refused::Mistake(error.to_string()))?;
-    match desk.cluster.client().await?.request::<Value>(request).await {
+    let request = request.map_err(|error| ApiError::BadRequest(error.to_string()))?;
+    match shared.cluster.client().await?.request::<Value>(request).await {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         Err(error) => Err(error.into()),
         Ok(_) => Ok(()),

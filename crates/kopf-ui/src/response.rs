@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refused {
+pub(crate) enum ApiError {
     /// The request is invalid.
     #[error("{0}")]
-    Mistake(String),
+    BadRequest(String),
     /// The object does not exist.
     #[error("{0}")]
-    Absent(String),
+    NotFound(String),
     /// The action is not allowed here.
     #[error("{0}")]
     Forbidden(&'static str),
@@ -29,22 +29,22 @@ pub(crate) enum Refused {
     #[error("no login: {0}")]
     Login(#[from] LoginError),
     /// A saved state could not be restored.
-    #[error("the world could not be restored: {0}")]
-    World(String),
+    #[error("the snapshot could not be restored: {0}")]
+    Restore(String),
 }
 
 /// The result of a request.
-pub(crate) type Answered = Result<Value, Refused>;
+pub(crate) type ApiResult = Result<Value, ApiError>;
 
-impl Refused {
+impl ApiError {
     fn status(&self) -> StatusCode {
         match self {
-            Self::Mistake(_) => StatusCode::BAD_REQUEST,
-            Self::Absent(_) => StatusCode::NOT_FOUND,
+            Self::BadRequest(_) => StatusCode::BAD_REQUEST,
+            Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::Cluster(error) if error.failure == Failure::NotFound => StatusCode::NOT_FOUND,
             Self::Client(kube::Error::Api(status)) if status.code == 404 => StatusCode::NOT_FOUND,
-            Self::Cluster(_) | Self::Client(_) | Self::Login(_) | Self::World(_) => {
+            Self::Cluster(_) | Self::Client(_) | Self::Login(_) | Self::Restore(_) => {
                 StatusCode::BAD_GATEWAY
             }
         }
@@ -52,7 +52,7 @@ impl Refused {
 }
 
 /// The HTTP response for a result.
-pub(crate) fn response(answered: Answered) -> Response<Full<Bytes>> {
+pub(crate) fn response(answered: ApiResult) -> Response<Full<Bytes>> {
     match answered {
         Ok(value) => json_response(StatusCode::OK, &value),
         Err(refused) => json_response(refused.status(), &json!({"error": refused.to_string()})),
@@ -70,6 +70,6 @@ pub(crate) fn json_response(status: StatusCode, value: &Value) -> Response<Full<
 }
 
 /// Converts values to JSON.
-pub(crate) fn plain(value: impl Serialize) -> Value {
+pub(crate) fn to_json(value: impl Serialize) -> Value {
     serde_json::to_value(value).expect("plain values are always written")
 }

@@ -1,4 +1,4 @@
-//! The shared state from which requests are answered: written by `following`, read by requests.
+//! The shared state from which requests are answered: written by `follower`, read by requests.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use tokio::time::Instant;
 use crate::kinds::Kinds;
 use crate::operator::Operator;
 use crate::samples::Samples;
-use crate::saved_worlds::SavedWorlds;
+use crate::snapshots::Snapshots;
 use crate::tables::Tables;
 
 /// How long objects are watched after the last request.
 const INTEREST: Duration = Duration::from_secs(60);
 
 /// The shared state and the clients.
-pub(crate) struct Desk {
+pub(crate) struct Shared {
     pub(crate) operator: Operator,
     pub(crate) cluster: Cluster,
     pub(crate) embedded: Option<Server>,
@@ -27,7 +27,7 @@ pub(crate) struct Desk {
     pub(crate) kinds: Kinds,
     /// Locked only briefly.
     pub(crate) known: Mutex<Known>,
-    pub(crate) worlds: SavedWorlds,
+    pub(crate) snapshots: Snapshots,
 }
 
 /// The known state.
@@ -38,23 +38,23 @@ pub(crate) struct Known {
     /// Why the operator does not respond.
     pub(crate) failure: Option<String>,
     /// When the operator last responded.
-    pub(crate) heard_at: Option<Timestamp>,
+    pub(crate) answered_at: Option<Timestamp>,
     pub(crate) samples: Samples,
     pub(crate) tables: Tables,
     /// Why objects of a resource cannot be watched.
-    pub(crate) blind: std::collections::BTreeMap<String, String>,
-    asked_at: Option<Instant>,
+    pub(crate) watch_errors: std::collections::BTreeMap<String, String>,
+    last_request_at: Option<Instant>,
 }
 
 impl Known {
     /// Records that a page is open.
     pub(crate) fn touch(&mut self) {
-        self.asked_at = Some(Instant::now());
+        self.last_request_at = Some(Instant::now());
     }
 
     /// Whether a page was open recently.
     pub(crate) fn is_of_interest(&self) -> bool {
-        self.asked_at.is_some_and(|at| at.elapsed() < INTEREST)
+        self.last_request_at.is_some_and(|at| at.elapsed() < INTEREST)
     }
 
     /// Whether the operator allows actions on objects.

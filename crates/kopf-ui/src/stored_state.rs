@@ -21,7 +21,7 @@ const CHILDREN_REASONS: [&str; 4] =
 
 /// Where an operator stores its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Places {
+pub(crate) struct StorageLayout {
     finalizer: String,
     progress_prefix: Option<String>,
     progress_status: Option<String>,
@@ -33,7 +33,7 @@ pub(crate) struct Places {
 
 /// The state stored on one object.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Notes {
+pub(crate) struct StoredState {
     pub(crate) uid: String,
     pub(crate) created: Option<String>,
     pub(crate) deleting_since: Option<String>,
@@ -80,7 +80,7 @@ pub(crate) struct Difference {
     pub(crate) new: Option<Value>,
 }
 
-impl Places {
+impl StorageLayout {
     /// Creates it from the operator's report.
     pub(crate) fn of(report: &OperatorReport) -> Self {
         let split = |key: &String| {
@@ -104,7 +104,7 @@ impl Places {
     }
 
     /// Reads the state stored on an object.
-    pub(crate) fn read(&self, object: &Object) -> Notes {
+    pub(crate) fn read(&self, object: &Object) -> StoredState {
         let (ours, foreign): (Vec<&String>, Vec<&String>) =
             object.finalizers().iter().partition(|name| **name == self.finalizer);
         let handled = match self.differences(object) {
@@ -118,7 +118,7 @@ impl Places {
                 }
             }
         };
-        Notes {
+        StoredState {
             uid: object.uid().to_owned(),
             created: text(object.value(), "creationTimestamp"),
             deleting_since: object.deletion_timestamp().map(str::to_owned),

@@ -14,10 +14,10 @@ use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::desk::Desk;
-use crate::notes::Places;
 use crate::operator::OperatorError;
 use crate::samples::Sample;
+use crate::shared::Shared;
+use crate::stored_state::StorageLayout;
 use crate::tables::Key;
 
 /// How often the operator is polled.
@@ -42,99 +42,99 @@ struct Source {
 type Batch = (Arc<Source>, Vec<Observation>);
 
 /// The active watches.
-struct Following {
-    desk: Arc<Desk>,
+struct Follower {
+    shared: Arc<Shared>,
     watchers: HashMap<Arc<Source>, AbortOnDropHandle<()>>,
     /// The keys of lists that are not complete yet.
     listing: HashMap<Arc<Source>, HashSet<Key>>,
     sender: mpsc::Sender<Batch>,
     ticks: u64,
-    places: Option<Places>,
+    layout: Option<StorageLayout>,
 }
 
 /// Runs until it is dropped.
-pub(crate) async fn follow(desk: Arc<Desk>) {
+pub(crate) async fn follow(shared: Arc<Shared>) {
     let (sender, mut batches) = mpsc::channel(BATCHES_MAX);
-    let mut following = Following {
-        desk,
+    let mut follower = Follower {
+        shared,
         watchers: HashMap::new(),
         listing: HashMap::new(),
         sender,
         ticks: 0,
-        places: None,
+        layout: None,
     };
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            _ = tick.tick() => following.look().await,
-            Some((source, batch)) = batches.recv() => following.learn(&source, batch),
+            _ = tick.tick() => follower.poll().await,
+            Some((source, batch)) = batches.recv() => follower.apply(&source, batch),
         }
     }
 }
 
-impl Following {
+impl Follower {
     /// Polls the operator, and starts or stops watches accordingly.
-    async fn look(&mut self) {
+    async fn poll(&mut self) {
         self.ticks += 1;
-        if let Err(error) = self.ask().await {
-            let mut known = self.desk.known.lock();
+        if let Err(error) = self.poll_operator().await {
+            let mut known = self.shared.known.lock();
             known.failure = Some(report(&error));
             known.status = None;
             // The next operator may be a different one.
             known.report = None;
         }
         let (is_of_interest, watches) = {
-            let known = self.desk.known.lock();
+            let known = self.shared.known.lock();
             let watches = known.status.as_ref().map(|status| status.watches.clone());
             (known.is_of_interest(), watches)
         };
         match watches {
-            _ if !is_of_interest => self.rest(),
+            _ if !is_of_interest => self.stop_watching(),
             // If the operator is gone for a moment, its objects are kept.
             None => {}
-            Some(watches) => self.watch(&watches).await,
+            Some(watches) => self.update_watches(&watches).await,
         }
     }
 
-    async fn ask(&mut self) -> Result<(), OperatorError> {
-        let operator = self.desk.operator.clone();
+    async fn poll_operator(&mut self) -> Result<(), OperatorError> {
+        let operator = self.shared.operator.clone();
         let status = operator.status().await?;
-        let since = self.desk.known.lock().tables.sequence();
-        let mut news = operator.news(since).await?;
+        let since = self.shared.known.lock().tables.sequence();
+        let mut news = operator.objects_since(since).await?;
         if news.sequence < since {
             // It has restarted.
-            self.desk.known.lock().tables.forget();
-            self.desk.known.lock().report = None;
-            news = operator.news(0).await?;
+            self.shared.known.lock().tables.forget();
+            self.shared.known.lock().report = None;
+            news = operator.objects_since(0).await?;
         }
-        let is_unknown = self.desk.known.lock().report.is_none();
+        let is_unknown = self.shared.known.lock().report.is_none();
         let report = if is_unknown { Some(operator.report().await?) } else { None };
         let now = Timestamp::now();
-        let mut known = self.desk.known.lock();
+        let mut known = self.shared.known.lock();
         if let Some(report) = report {
-            self.places = Some(Places::of(&report));
+            self.layout = Some(StorageLayout::of(&report));
             known.report = Some(report);
         }
         if self.ticks % TICKS_PER_SAMPLE == 1 {
             known.samples.add(Sample::of(&status, now));
         }
         known.tables.remember(news);
-        (known.status, known.failure, known.heard_at) = (Some(status), None, Some(now));
+        (known.status, known.failure, known.answered_at) = (Some(status), None, Some(now));
         Ok(())
     }
 
     /// Drops all objects, since no page is open.
-    fn rest(&mut self) {
+    fn stop_watching(&mut self) {
         self.watchers.clear();
         self.listing.clear();
-        let mut known = self.desk.known.lock();
+        let mut known = self.shared.known.lock();
         known.tables.keep(&[]);
-        known.blind.clear();
+        known.watch_errors.clear();
     }
 
     /// Watches the resources that the operator watches for its handlers.
-    async fn watch(&mut self, watches: &[WatchReport]) {
+    async fn update_watches(&mut self, watches: &[WatchReport]) {
         let mut wanted = HashSet::new();
         for watch in watches.iter().filter(|watch| watch.purpose == "handlers") {
             let is_known = self.watchers.keys().find(|source| source.is_of(watch)).cloned();
@@ -142,7 +142,7 @@ impl Following {
                 wanted.insert(source);
                 continue;
             }
-            let Ok(Some(resource)) = self.desk.kinds.watched(&watch.resource).await else {
+            let Ok(Some(resource)) = self.shared.kinds.watched(&watch.resource).await else {
                 continue;
             };
             let namespace: Option<Arc<str>> = watch.namespace.as_deref().map(Arc::from);
@@ -164,7 +164,7 @@ impl Following {
                 managed_fields: false,
                 backlog: None,
             };
-            let (cluster, sender) = (self.desk.cluster.clone(), self.sender.clone());
+            let (cluster, sender) = (self.shared.cluster.clone(), self.sender.clone());
             let watcher = Watcher::new(cluster, collection, Arc::clone(&source), sender);
             let task = AbortOnDropHandle::new(tokio::spawn(watcher.run()));
             self.watchers.insert(Arc::clone(&source), task);
@@ -173,15 +173,15 @@ impl Following {
         self.watchers.retain(|source, _| wanted.contains(source));
         self.listing.retain(|source, _| wanted.contains(source));
         let resources: Vec<Arc<str>> = wanted.iter().map(|it| Arc::clone(&it.resource)).collect();
-        self.desk.known.lock().tables.keep(&resources);
+        self.shared.known.lock().tables.keep(&resources);
     }
 
-    fn learn(&mut self, source: &Arc<Source>, batch: Vec<Observation>) {
-        let Some(places) = self.places.clone() else { return };
+    fn apply(&mut self, source: &Arc<Source>, batch: Vec<Observation>) {
+        let Some(layout) = self.layout.clone() else { return };
         if !self.watchers.contains_key(source) {
             return;
         }
-        let mut known = self.desk.known.lock();
+        let mut known = self.shared.known.lock();
         let (resource, namespace) = (&source.resource, source.namespace.as_deref());
         for observation in batch {
             match observation {
@@ -192,19 +192,19 @@ impl Following {
                     if let Some(listed) = self.listing.get_mut(source) {
                         listed.insert(key_of(&object));
                     }
-                    known.tables.put(resource, &places, &object);
+                    known.tables.put(resource, &layout, &object);
                 }
                 Observation::ListEnded { .. } => {
                     let listed = self.listing.remove(source).unwrap_or_default();
                     known.tables.retain(resource, namespace, |key| listed.contains(key));
-                    known.blind.remove(&**resource);
+                    known.watch_errors.remove(&**resource);
                 }
                 Observation::Changed(ChangeKind::Deleted, object) => {
                     known.tables.remove(resource, &key_of(&object));
                 }
-                Observation::Changed(_, object) => known.tables.put(resource, &places, &object),
+                Observation::Changed(_, object) => known.tables.put(resource, &layout, &object),
                 Observation::Disturbed { error, .. } => {
-                    known.blind.insert(resource.to_string(), error.report());
+                    known.watch_errors.insert(resource.to_string(), error.report());
                 }
                 _ => {}
             }
