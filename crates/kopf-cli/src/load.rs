@@ -206,12 +206,32 @@ pub async fn apply(client: &Client, documents: &[Document]) -> Result<()> {
         let sent = send(client, resource, &document.manifest).await;
         sent.map_err(|error| match error {
             kube::Error::Api(status) => {
-                LoadError::Refused { place, source: status.message.trim_end().into() }
+                LoadError::Refused { place, source: readable(&status.message).into() }
             }
             other => LoadError::Unreachable { place, source: other.into() },
         })?;
     }
     Ok(())
+}
+
+/// The server's message without Go's notation of values, such as
+/// `&value.valueUnstructured{Value:5}`.
+fn readable(message: &str) -> String {
+    const START: &str = "&value.valueUnstructured{Value:";
+    let mut text = String::new();
+    let mut rest = message.trim_end();
+    while let Some((before, after)) = rest.split_once(START) {
+        let mut depth = 1;
+        let end = after.find(|character| {
+            depth += i32::from(character == '{') - i32::from(character == '}');
+            depth == 0
+        });
+        let Some(end) = end else { break };
+        text.push_str(before);
+        text.push_str(&after[..end]);
+        rest = &after[end + 1..];
+    }
+    text + rest
 }
 
 fn find<'a>(resources: &'a [Resource], manifest: &Value) -> Option<&'a Resource> {

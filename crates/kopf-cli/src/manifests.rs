@@ -45,6 +45,8 @@ pub struct Options {
     pub shards: bool,
     /// Whether metrics are served over TLS, to authorized clients only.
     pub secure_metrics: bool,
+    /// The namespaces whose Pods may read the metrics, for the network policy; empty means all.
+    pub metrics_from: Vec<String>,
 }
 
 /// One file to write.

@@ -1,19 +1,19 @@
 //! `kopf explain KIND/NAME`: what an operator did to one object, and what it is waiting for.
 //!
-//! Reads the object from the cluster, and asks the running operator if it is reachable. [`story`]
-//! explains the stored state, [`memories`] the operator's in-memory state.
+//! Reads the object from the cluster, and asks the running operator if it is reachable. [`stored`]
+//! explains the stored state, [`memory`] the operator's in-memory state.
 
 mod children;
 mod events;
-mod memories;
-mod story;
+mod memory;
+mod stored;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
 use kopf_client::{Cluster, Failure as Class, RequestError, Target};
 use kopf_engine::journal::resource_name;
 use kopf_model::{Object, Resource};
-use kopf_ui::{Answer, Operator, OperatorError};
+use kopf_ui::{ObjectAnswer, Operator, OperatorError};
 use kube::config::Kubeconfig;
 
 use super::output::Output;
@@ -48,7 +48,7 @@ pub(super) struct Arguments {
 }
 
 /// The suffix of the annotation that an operator derives from its own name.
-const DERIVED_NOTE: &str = ".kopf.dev/last-handled-configuration";
+const DERIVED_ANNOTATION: &str = ".kopf.dev/last-handled-configuration";
 const DERIVED_FINALIZER: &str = ".kopf.dev/finalizer";
 /// The minimum similarity of names that are suggested.
 const SIMILAR: f64 = 0.75;
@@ -66,7 +66,7 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let target = Target { resource: &resource, namespace, name, subresource: None };
     let found = cluster.get(target).await;
     let answer = match &operator {
-        Some(operator) => Some(operator.ask(&resource_name(&resource), namespace, name).await),
+        Some(operator) => Some(operator.object(&resource_name(&resource), namespace, name).await),
         None => None,
     };
     if arguments.output != Output::Table {
@@ -76,12 +76,14 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let is_answered = matches!(answer, Some(Ok(_)));
     let object = match (found, &answer) {
         (Ok(object), _) => {
-            print!("{}", tell(arguments, &object)?.render(now, is_answered));
+            print!("{}", stored_state(arguments, &object)?.render(now, is_answered));
             print!("{}", children::tell(&cluster, &object).await);
             print!("{}", shards::owners(&cluster, &object).await);
             Some(object)
         }
-        (Err(error), Some(Ok(Answer::Known(chronicle)))) if error.failure == Class::NotFound => {
+        (Err(error), Some(Ok(ObjectAnswer::Known(chronicle))))
+            if error.failure == Class::NotFound =>
+        {
             println!("{} {}", chronicle.kind, place(namespace, name));
             println!("  no longer exists in the cluster");
             None
@@ -89,13 +91,13 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
         (Err(error), _) => return Err(absent(error, &resource, namespace, name)),
     };
     match (&operator, answer) {
-        (Some(operator), Some(Ok(Answer::Known(chronicle)))) => {
-            print!("{}", memories::render(&operator.to_string(), &chronicle, now));
+        (Some(operator), Some(Ok(ObjectAnswer::Known(chronicle)))) => {
+            print!("{}", memory::render(&operator.to_string(), &chronicle, now));
         }
-        (Some(operator), Some(Ok(Answer::Unknown(unknown)))) => {
+        (Some(operator), Some(Ok(ObjectAnswer::Unknown(unknown)))) => {
             let operator = operator.to_string();
             let object = object.as_ref();
-            print!("{}", memories::render_unknown(&operator, &unknown, &resource, object));
+            print!("{}", memory::render_unknown(&operator, &unknown, &resource, object));
         }
         (Some(operator), Some(Err(error))) => {
             println!("\n  the operator at {operator} does not answer: {:#}", anyhow!(error));
@@ -110,12 +112,12 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn print_document(
     output: Output,
     found: Result<Object, RequestError>,
-    answer: Option<Result<Answer, OperatorError>>,
+    answer: Option<Result<ObjectAnswer, OperatorError>>,
     resource: &Resource,
     (namespace, name): (Option<&str>, &str),
 ) -> Result<(), Failure> {
     let remembered = match answer {
-        Some(Ok(Answer::Known(chronicle))) => serde_json::to_value(&chronicle)?,
+        Some(Ok(ObjectAnswer::Known(chronicle))) => serde_json::to_value(&chronicle)?,
         _ => serde_json::Value::Null,
     };
     let object = match found {
@@ -131,9 +133,9 @@ fn print_document(
 }
 
 /// The annotation names of the operator: from the arguments, or derived ones that the object has.
-fn names(arguments: &Arguments, object: &Object) -> story::Names {
+fn names(arguments: &Arguments, object: &Object) -> stored::Names {
     let typed =
-        story::Names { prefix: arguments.prefix.clone(), finalizer: arguments.finalizer.clone() };
+        stored::Names { prefix: arguments.prefix.clone(), finalizer: arguments.finalizer.clone() };
     let annotations = object.value()["metadata"]["annotations"].as_object();
     let mut keys = annotations.into_iter().flatten().map(|(key, _)| key.as_str());
     let is_typed = |key: &str| key.split('/').next() == Some(&typed.prefix);
@@ -143,24 +145,24 @@ fn names(arguments: &Arguments, object: &Object) -> story::Names {
     let finalizers = object.value()["metadata"]["finalizers"].as_array();
     let mut finalizers = finalizers.into_iter().flatten().filter_map(|it| it.as_str());
     let derived = keys
-        .find_map(|key| key.strip_suffix(DERIVED_NOTE))
+        .find_map(|key| key.strip_suffix(DERIVED_ANNOTATION))
         .or_else(|| finalizers.find_map(|it| it.strip_suffix(DERIVED_FINALIZER)));
-    derived.map_or(typed, |name| story::Names {
+    derived.map_or(typed, |name| stored::Names {
         prefix: format!("{name}.kopf.dev"),
         finalizer: format!("{name}{DERIVED_FINALIZER}"),
     })
 }
 
-fn tell(arguments: &Arguments, object: &Object) -> Result<story::Story, Failure> {
+fn stored_state(arguments: &Arguments, object: &Object) -> Result<stored::StoredState, Failure> {
     let names = names(arguments, object);
-    let story = story::read(object, &names)
+    let stored = stored::read(object, &names)
         .with_context(|| {
             format!("could not read the stored state of {} {}", object.kind(), object.key())
         })
         .map_err(|error| {
             Failure::new(error).hint("is `--prefix` the prefix of your operator's annotations?")
         })?;
-    Ok(story)
+    Ok(stored)
 }
 
 /// The operator to ask: from the arguments, or the one recorded in the kubeconfig.

@@ -7,6 +7,7 @@
 mod origin;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -69,15 +70,23 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let _ = std::fs::remove_dir_all(&staging);
         return Err(Failure::new(error).hint("check that the parent folder exists and is writable"));
     }
-    println!("Created the operator `{}`. Next:\n", names.project);
-    println!("    cd {}", arguments.path.display());
-    println!("    cargo test                      # the handler, tested on an embedded cluster;");
-    println!("                                    # the first build takes a few minutes");
-    println!("    cargo run -- run --embedded     # the operator, with a cluster in the process");
-    println!(
-        "    kopf dev                        # the same, rebuilt and restarted on every change"
-    );
+    print_next_steps(&names, &arguments.path);
     Ok(())
+}
+
+fn print_next_steps(names: &Names, folder: &Path) {
+    println!("Created the operator `{}`. Next:\n", names.project);
+    println!("    cd {}", folder.display());
+    println!("    cargo test                      # tests the handler on an embedded cluster;");
+    println!("                                    # the first build takes a few minutes");
+    println!("    cargo run -- run --embedded     # runs the operator with an embedded cluster");
+    println!("    kopf dev                        # the same, and restarts it on every change");
+    if names.origin.checkout().is_some() {
+        println!(
+            "\nThe project uses the crate `kopf` from a checkout on this machine. If it has to"
+        );
+        println!("compile elsewhere, such as in CI, create it with `kopf new --git URL`.");
+    }
 }
 
 /// The names that differ between new projects.
@@ -193,5 +202,15 @@ fn write(folder: &Path, names: &Names) -> anyhow::Result<()> {
         std::fs::write(&path, names.fill(template))
             .with_context(|| format!("could not write `{}`", path.display()))?;
     }
+    format_sources(folder);
     Ok(())
+}
+
+/// Formats the sources, because names have different lengths.
+fn format_sources(folder: &Path) {
+    let sources = FILES.iter().map(|(path, _)| folder.join(path));
+    let sources = sources.filter(|path| path.extension().is_some_and(|it| it == "rs"));
+    let mut rustfmt = Command::new("rustfmt");
+    // The project also works without the right format, and so without this program.
+    let _ = rustfmt.args(["--edition", "2024"]).args(sources).output();
 }

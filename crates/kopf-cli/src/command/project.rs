@@ -1,6 +1,7 @@
 //! The cargo project of a command: its program and its sources.
 
 mod messages;
+mod unused;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,6 +15,7 @@ use tokio::process::Command;
 use crate::failure::Failure;
 pub(super) use messages::Diagnostic;
 use messages::{Message, Messages};
+pub(super) use unused::unused_handlers;
 
 /// Selects a program of a project.
 #[derive(Args)]
@@ -37,6 +39,8 @@ pub(super) struct Project {
     pub(super) package: String,
     /// Its program.
     pub(super) bin: String,
+    /// Its folder.
+    pub(super) folder: PathBuf,
     /// The folders of the package and of its path dependencies.
     pub(super) roots: Vec<PathBuf>,
     release: bool,
@@ -99,6 +103,7 @@ impl Project {
         Ok(Self {
             package: package.name.clone(),
             bin,
+            folder: package.manifest_path.parent().unwrap_or(&here).to_owned(),
             roots: roots.map(Path::to_path_buf).collect(),
             release: arguments.release,
         })

@@ -8,6 +8,7 @@ mod table;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use kopf_client::Cluster;
+use kopf_model::lease::LEADER_LABEL;
 use kopf_model::shards::GROUP_LABEL;
 use kopf_model::{Object, Resource};
 use serde_json::Value;
@@ -71,19 +72,31 @@ pub(super) async fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The replica that has an object, for every group that shares objects; empty if there is none, or
-/// if the Leases cannot be read.
+/// The replica that has an object, for every group that shares objects or elects a leader; empty if
+/// there is none, or if the Leases cannot be read.
 pub(super) async fn owners(cluster: &Cluster, object: &Object) -> String {
     let groups = groups(cluster, None).await.unwrap_or_default();
-    groups.iter().map(|group| group.owner_line(object)).collect()
+    let now = jiff::Timestamp::now();
+    let mut text: String = groups.iter().map(|group| group.owner_line(object, now)).collect();
+    let leaders = leases(cluster, None, LEADER_LABEL).await.unwrap_or_default();
+    text.extend(leaders.iter().map(|lease| table::leader_line(lease, now)));
+    text
 }
 
 async fn groups(cluster: &Cluster, namespace: Option<&str>) -> anyhow::Result<Vec<Group>> {
+    Ok(table::groups(&leases(cluster, namespace, GROUP_LABEL).await?))
+}
+
+/// The Leases with this label.
+async fn leases(
+    cluster: &Cluster,
+    namespace: Option<&str>,
+    label: &str,
+) -> anyhow::Result<Vec<Value>> {
     let place = namespace.map(|it| format!("namespaces/{it}/")).unwrap_or_default();
     let path = format!("/apis/coordination.k8s.io/v1/{place}leases");
-    let query = format!("labelSelector={}", GROUP_LABEL.replace('/', "%2F"));
-    let leases = list(cluster, &path, &query).await.context("could not list the Leases")?;
-    Ok(table::groups(&leases))
+    let query = format!("labelSelector={}", label.replace('/', "%2F"));
+    list(cluster, &path, &query).await.context("could not list the Leases")
 }
 
 fn collection(resource: &Resource) -> String {

@@ -80,7 +80,7 @@ fn nobody() -> Failure {
 fn silent(operator: &Operator, error: OperatorError) -> Failure {
     let hint = match &error {
         OperatorError::Forward(_) => {
-            "check that you may create `pods/portforward`, or use `kubectl port-forward` and `--operator`"
+            "does it run with `--liveness` on that port, and may you create `pods/portforward`?"
         }
         OperatorError::Refused(_) => {
             "is it an operator of this version, and is it on this machine?"

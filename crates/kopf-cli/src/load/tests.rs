@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 
-use super::parse;
+use super::{parse, readable};
 
 fn check_error(text: &str, expected: Expect) {
     let error = parse("a.yaml", text).unwrap_err();
@@ -54,4 +54,20 @@ fn a_manifest_without_a_name_is_named() {
         "apiVersion: v1\nkind: Pod",
         expect!["document 1 of `a.yaml` has no `metadata.name`"],
     );
+}
+
+#[test]
+fn messages_of_the_server_show_values_as_users_write_them() {
+    let of =
+        |value: &str| format!("(/a; v1, Kind=Greeting): .spec.name: expected string, got {value}");
+    for (go, shown) in [
+        ("&value.valueUnstructured{Value:5}", "5"),
+        ("&value.valueUnstructured{Value:map[a:{1}]}\n", "map[a:{1}]"),
+        ("string", "string"),
+        ("&value.valueUnstructured{Value:5", "&value.valueUnstructured{Value:5"),
+    ] {
+        assert_eq!(readable(&of(go)), of(shown));
+    }
+    let two = "&value.valueUnstructured{Value:1} and &value.valueUnstructured{Value:true}";
+    assert_eq!(readable(two), "1 and true");
 }

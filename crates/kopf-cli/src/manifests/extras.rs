@@ -80,15 +80,24 @@ pub fn service_monitor(options: &Options) -> Value {
     })
 }
 
-/// Allows incoming connections only to the ports of probes, metrics and webhooks.
+/// Allows incoming connections only to the ports of metrics, probes and webhooks.
+///
+/// Metrics can be limited to Pods of some namespaces. Probes come from the node of the Pod, which
+/// policies never block. Requests to webhooks come from the API server, which has no labels to
+/// select it by. Outgoing connections are not limited: handlers may connect to anything.
 #[must_use]
 pub fn network_policy(options: &Options, has_webhooks: bool) -> Value {
-    let mut ports = vec![json!({"protocol": "TCP", "port": PROBE_PORT_NUMBER})];
+    let ports = |number: u16| json!([{"protocol": "TCP", "port": number}]);
+    let mut metrics = json!({"ports": ports(metrics_port(options).1)});
+    if !options.metrics_from.is_empty() {
+        metrics["from"] = options.metrics_from.iter().map(|name| peer(name)).collect();
+    }
+    let mut ingress = vec![metrics];
     if options.secure_metrics {
-        ports.push(json!({"protocol": "TCP", "port": SECURE_PORT_NUMBER}));
+        ingress.push(json!({"ports": ports(PROBE_PORT_NUMBER)}));
     }
     if has_webhooks {
-        ports.push(json!({"protocol": "TCP", "port": WEBHOOK_PORT_NUMBER}));
+        ingress.push(json!({"ports": ports(WEBHOOK_PORT_NUMBER)}));
     }
     json!({
         "apiVersion": "networking.k8s.io/v1",
@@ -97,10 +106,15 @@ pub fn network_policy(options: &Options, has_webhooks: bool) -> Value {
         "spec": {
             "podSelector": {"matchLabels": labels(options)},
             "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"ports": ports}],
+            "ingress": ingress,
             "egress": [{}],
         },
     })
+}
+
+/// All Pods of a namespace.
+fn peer(namespace: &str) -> Value {
+    json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}})
 }
 
 /// Keeps one replica while nodes are drained; only useful with more than one.

@@ -64,7 +64,7 @@ pub fn files(
         (
             "networkpolicy",
             "networkPolicy.enabled",
-            extras::network_policy(&with_placeholders, has_webhooks),
+            network_policy(&with_placeholders, has_webhooks),
         ),
         (
             "poddisruptionbudget",
@@ -79,11 +79,18 @@ pub fn files(
         ),
     ];
     for (name, value, document) in optional {
-        let text = chart.yaml(&[document])?;
+        let text = with_value(&chart.yaml(&[document])?, texts::PEERS.0, texts::PEERS.1);
         let text = format!("{{{{- if .Values.{value} }}}}\n{text}{{{{- end }}}}\n");
         files.push(file(&format!("templates/{name}.yaml"), text));
     }
     Ok(files)
+}
+
+/// The network policy with a placeholder for the peers that may read the metrics.
+fn network_policy(options: &Options, has_webhooks: bool) -> Value {
+    let mut policy = extras::network_policy(options, has_webhooks);
+    policy["spec"]["ingress"][0]["from"] = json!(texts::PEERS.0);
+    policy
 }
 
 /// The same operator with placeholders.

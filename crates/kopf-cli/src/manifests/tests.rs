@@ -8,7 +8,7 @@ use kopf_core::{Call, Handler, HandlerKind, Invocation, Invoke, Output, Settings
 use kopf_model::Selector;
 use serde_json::{Value, json};
 
-use super::{Content, File, Options, files, to_yaml};
+use super::{Content, File, Options, extras, files, to_yaml};
 
 struct Nothing;
 
@@ -33,6 +33,7 @@ fn options(serves: Option<Vec<String>>) -> Options {
         replicas: 1,
         shards: false,
         secure_metrics: false,
+        metrics_from: Vec::new(),
     }
 }
 
@@ -137,7 +138,7 @@ fn webhooks_get_a_service() {
 }
 
 #[test]
-fn definitions_of_what_is_converted_lead_to_the_service_from_the_beginning() {
+fn converted_definitions_refer_to_the_service_from_the_start() {
     fn version(name: &str) -> Value {
         let names = json!({"plural": "greetings"});
         let metadata = json!({"name": "greetings.example.com"});
@@ -263,4 +264,34 @@ fn a_single_replica_needs_no_leases() {
     let files = files_of(&[handler(HandlerKind::Create)], &options(None));
     assert!(!kinds(&files).contains("PodDisruptionBudget"));
     assert!(documents(&files).iter().all(|it| it["metadata"]["name"] != "demo-leases"));
+}
+
+#[test]
+fn the_network_policy_limits_metrics_to_namespaces() {
+    let everyone = extras::network_policy(&options(None), true);
+    expect![[r#"
+        - ports:
+          - protocol: TCP
+            port: 8080
+        - ports:
+          - protocol: TCP
+            port: 9443
+    "#]]
+    .assert_eq(&to_yaml(&[everyone["spec"]["ingress"].clone()]).unwrap());
+    let metrics_from = vec!["monitoring".to_owned()];
+    let options = Options { secure_metrics: true, metrics_from, ..options(None) };
+    let limited = extras::network_policy(&options, false);
+    expect![[r#"
+        - ports:
+          - protocol: TCP
+            port: 8443
+          from:
+          - namespaceSelector:
+              matchLabels:
+                kubernetes.io/metadata.name: monitoring
+        - ports:
+          - protocol: TCP
+            port: 8080
+    "#]]
+    .assert_eq(&to_yaml(&[limited["spec"]["ingress"].clone()]).unwrap());
 }

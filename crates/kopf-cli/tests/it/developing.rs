@@ -166,7 +166,7 @@ fn a_session_builds_runs_complains_replaces_and_stops() {
     session.wait_for("The operator is running");
     session.save("broken\n");
     session.wait_for("E0308");
-    session.save("mended\n");
+    session.save("#[kopf::on::create(Thing)]\npub fn forgotten() {}\n");
     session.wait_for("The operator is running");
     session.interrupt();
     let status = session.end(expect![[r#"
@@ -185,6 +185,7 @@ fn a_session_builds_runs_complains_replaces_and_stops() {
           src/main.rs:3:5  mismatched types: expected `u32` [E0308]
         main.rs has changed; building.
         Built in N s.
+        The handler `forgotten` is never called: it is in no operator.
         12:00:15 INFO  default/a hello from the operator
         The operator is running, N s after the change.
         Stopping; press Ctrl-C again to stop at once.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::screen::Terminal;
+use crate::screen::{Terminal, command, screen};
 
 #[tokio::test]
 async fn a_cluster_without_problems_is_healthy() {
@@ -36,6 +36,23 @@ async fn webhooks_that_lead_nowhere_are_found() {
     assert!(text.ends_with("(exit code 1)\n"), "{text}");
     let text = terminal.run(&["doctor", "--output", "json"]).await;
     assert!(text.contains("\"healthy\": false"), "{text}");
+}
+
+#[test]
+fn a_kubeconfig_that_does_not_exist_is_wrong_only_if_it_was_chosen() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let doctor = |kubeconfig: Option<&str>| {
+        let mut command = command(folder.path());
+        command.arg("doctor").envs(kubeconfig.map(|path| ("KUBECONFIG", path)));
+        screen(&command.output().expect("the command runs"), folder.path())
+    };
+    let text = doctor(Some("/nonexistent/kubeconfig"));
+    let line = text.lines().find(|line| line.contains("kubeconfig")).expect("a finding");
+    assert!(line.starts_with("WRONG") && line.contains("No such file or directory"), "{text}");
+    assert!(text.ends_with("(exit code 1)\n"), "{text}");
+    let text = doctor(None);
+    assert!(text.contains("note   kubeconfig"), "{text}");
+    assert!(text.ends_with("(exit code 0)\n"), "{text}");
 }
 
 #[tokio::test]

@@ -307,7 +307,7 @@ fn a_port_that_is_taken_is_reported() {
 }
 
 #[test]
-fn broken_manifests_are_told_with_their_place() {
+fn broken_manifests_are_reported_with_their_location() {
     let folder = tempfile::tempdir().expect("the test can set this up");
     check(
         folder.path(),

@@ -2,9 +2,10 @@
 //!
 //! The embedded server does not forward ports. A small server replaces the API, with the frames
 //! that Kubernetes sends: the first byte is the channel, and the first frame of a channel is the
-//! port.
+//! port. `conformance/run_portforward.sh` does the same with a real API server.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -25,8 +26,12 @@ const POD_PORT: u16 = 8080;
 const DATA: u8 = 0;
 const ERRORS: u8 = 1;
 
+/// What a kubelet says about a port on which nothing listens.
+const REFUSED: &str = "connection refused";
+
 /// An API that forwards `POD_PORT` of the Pod `ops/hello` to an address, and supports nothing else.
-async fn forwarding_api(target: SocketAddr) -> SocketAddr {
+/// Without an address, nothing listens on the port.
+async fn forwarding_api(target: Option<SocketAddr>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     tokio::spawn(async move {
@@ -38,7 +43,7 @@ async fn forwarding_api(target: SocketAddr) -> SocketAddr {
 }
 
 #[expect(clippy::result_large_err, reason = "the library wants it")]
-async fn forward(stream: TcpStream, target: SocketAddr) {
+async fn forward(stream: TcpStream, target: Option<SocketAddr>) {
     let check = |request: &Request, mut response: Response| {
         let path = request.uri().path();
         assert_eq!(path, "/api/v1/namespaces/ops/pods/hello/portforward");
@@ -54,6 +59,14 @@ async fn forward(stream: TcpStream, target: SocketAddr) {
         let first = Message::binary(vec![channel, low, high]);
         frames_out.send(first).await.expect("the client listens");
     }
+    let Some(target) = target else {
+        let mut error = vec![ERRORS];
+        error.extend(REFUSED.as_bytes());
+        frames_out.send(Message::binary(error)).await.expect("the client listens");
+        // Like an API server, leave it to the client to close the connection.
+        while let Some(Ok(_)) = frames_in.next().await {}
+        return;
+    };
     let operator = TcpStream::connect(target).await.expect("the operator listens");
     let (mut from_operator, mut to_operator) = operator.into_split();
     let there = async {
@@ -93,21 +106,45 @@ async fn ask(url: &str, path: &str) -> Value {
     serde_json::from_str(body).expect("JSON")
 }
 
-#[tokio::test]
-async fn the_ui_of_an_operator_in_a_pod_is_served_through_the_api() {
-    let scene = Scene::new(Vec::new()).await;
-    let api = forwarding_api(scene.operator.address).await;
-    let folder = tempfile::tempdir().expect("a folder");
-    let kubeconfig = folder.path().join("kubeconfig");
+/// `kopf ui --pod hello` with this API.
+fn command(folder: &Path, api: SocketAddr) -> std::process::Command {
+    let kubeconfig = folder.join("kubeconfig");
     let text = format!(
         "{{apiVersion: v1, kind: Config, current-context: x, users: [{{name: x, user: {{}}}}], \
          contexts: [{{name: x, context: {{cluster: x, user: x}}}}], \
          clusters: [{{name: x, cluster: {{server: 'http://{api}'}}}}]}}"
     );
     std::fs::write(&kubeconfig, text).expect("a file");
-    let mut command = tokio::process::Command::from(screen::command(folder.path()));
-    command.env("KUBECONFIG", &kubeconfig).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut command = screen::command(folder);
+    command.env("KUBECONFIG", &kubeconfig);
     command.args(["ui", "--pod", "hello", "--namespace", "ops", "--no-open"]);
+    command
+}
+
+#[tokio::test]
+async fn a_port_that_is_not_forwarded_is_reported_with_the_reason() {
+    let api = forwarding_api(None).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = tokio::process::Command::from(command(folder.path(), api));
+    let output = command.kill_on_drop(true).output();
+    let output = tokio::time::timeout(PATIENCE, output).await.expect("it ends in time");
+    let output = output.expect("the command starts");
+    expect_test::expect![[r#"
+        error: the operator at pod/hello in ops, port 8080 does not answer
+          caused by: the API does not forward the port to the Pod: connection refused
+        hint: does it run with `--liveness` on that port, and may you create `pods/portforward`?
+        (exit code 1)
+    "#]]
+    .assert_eq(&screen::screen(&output, folder.path()));
+}
+
+#[tokio::test]
+async fn the_ui_of_an_operator_in_a_pod_is_served_through_the_api() {
+    let scene = Scene::new(Vec::new()).await;
+    let api = forwarding_api(Some(scene.operator.address)).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = tokio::process::Command::from(command(folder.path(), api));
+    command.stdout(Stdio::piped()).kill_on_drop(true);
     let mut process = command.spawn().expect("the command starts");
     let mut lines = BufReader::new(process.stdout.take().expect("it is piped")).lines();
     let first = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("a line in time");

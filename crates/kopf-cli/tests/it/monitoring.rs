@@ -116,6 +116,7 @@ async fn queries_are_about_what_a_running_operator_exports() {
         replicas: 1,
         shards: false,
         secure_metrics: false,
+        metrics_from: Vec::new(),
     };
     let queries = monitoring::queries(&handlers(), &options);
     assert!(queries.len() > 20, "{queries:?}");

@@ -16,10 +16,13 @@ fn a_project_has_everything_and_nothing_to_delete() {
         Created the operator `hello-world`. Next:
 
             cd hello-world
-            cargo test                      # the handler, tested on an embedded cluster;
+            cargo test                      # tests the handler on an embedded cluster;
                                             # the first build takes a few minutes
-            cargo run -- run --embedded     # the operator, with a cluster in the process
-            kopf dev                        # the same, rebuilt and restarted on every change
+            cargo run -- run --embedded     # runs the operator with an embedded cluster
+            kopf dev                        # the same, and restarts it on every change
+
+        The project uses the crate `kopf` from a checkout on this machine. If it has to
+        compile elsewhere, such as in CI, create it with `kopf new --git URL`.
         (exit code 0)
     "#]]
     .assert_eq(&screen(&output, folder.path()));
@@ -58,6 +61,22 @@ fn a_project_has_everything_and_nothing_to_delete() {
         hello-world/tests/operator.rs
     "#]]
     .assert_eq(&(files.join("\n") + "\n"));
+}
+
+#[test]
+fn projects_are_formatted_whatever_their_names() {
+    let folder = tempfile::tempdir().expect("the test can set this up");
+    for (project, kind) in [("abacus", "Greeting"), ("zoo", "VeryLongCamelCaseNameOfSomething")] {
+        let new = command(folder.path()).args(["new", project, "--kind", kind]).output();
+        assert!(new.expect("the test can set this up").status.success());
+        let source = |path: &str| folder.path().join(project).join(path);
+        let checked = std::process::Command::new("rustfmt")
+            .args(["--edition", "2024", "--check"])
+            .args(["src/lib.rs", "src/main.rs", "tests/operator.rs"].map(source))
+            .output()
+            .expect("rustfmt is installed");
+        assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+    }
 }
 
 #[test]

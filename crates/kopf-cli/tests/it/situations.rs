@@ -192,7 +192,7 @@ async fn waiting_for_a_retry_is_reported() {
 }
 
 #[tokio::test]
-async fn a_permanent_failure_is_told() {
+async fn a_permanent_failure_is_reported() {
     let scene = Scene::new(vec![handler("bill", HandlerKind::Create, never)]).await;
     scene.create("default").await;
     scene.until(|it| it["metadata"]["annotations"][LAST_HANDLED].is_string()).await;

@@ -19,7 +19,7 @@ use super::logline;
 use super::process::{Launch, Process};
 use super::screen::Screen;
 use super::sources::Sources;
-use crate::command::project::{BuildError, Built, Diagnostic, Project};
+use crate::command::project::{BuildError, Built, Diagnostic, Project, unused_handlers};
 use crate::failure::Failure;
 
 /// Editors save in several steps: a build starts after this much time without changes.
@@ -251,6 +251,7 @@ impl Loop {
             }
             Ok(built) => {
                 self.say(&format!("Built in {took}."));
+                self.warn_of_unused_handlers();
                 self.changed_at = building.changed_at;
                 if let Err(failure) = self.replace(&built).await {
                     let text = failure.render();
@@ -261,6 +262,14 @@ impl Loop {
             Err(error) => self.complain(error),
         }
         self.tick();
+    }
+
+    fn warn_of_unused_handlers(&mut self) {
+        for name in unused_handlers(&self.session.project.folder) {
+            let text = format!("The handler `{name}` is never called: it is in no operator.");
+            let red = self.session.screen.paint().red(&text);
+            self.say(&red);
+        }
     }
 
     fn complain(&mut self, error: BuildError) {
@@ -373,7 +382,7 @@ async fn ask(operator: Operator, run: u64, sender: mpsc::UnboundedSender<News>) 
     let _ = sender.send(News::Ready { run });
     let mut sequence = 0;
     loop {
-        if let Ok(overview) = operator.news(sequence).await
+        if let Ok(overview) = operator.objects_since(sequence).await
             && overview.sequence != sequence
         {
             sequence = overview.sequence;

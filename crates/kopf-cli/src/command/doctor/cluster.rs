@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::Request;
 use jiff::Timestamp;
+use kopf_core::logtext::counted;
 use kopf_ui::Operator;
 use kube::Client;
 use kube::config::Kubeconfig;
@@ -30,8 +31,19 @@ pub(super) async fn check(context: Option<&str>) -> Vec<Finding> {
     let client = match cluster.client().await {
         Ok(client) => client,
         Err(error) => {
-            let hint = "set KUBECONFIG, or start a cluster with `kopf cluster`";
-            return vec![Finding::note("kubeconfig", error.to_string(), hint)];
+            let text = connection::texts_of(&error);
+            // Without any choice, it may be intended that there is no cluster.
+            let is_chosen = context.is_some() || std::env::var_os("KUBECONFIG").is_some();
+            return vec![match is_chosen {
+                true => {
+                    let hint = "check the file of KUBECONFIG and its context";
+                    Finding::wrong("kubeconfig", text, hint)
+                }
+                false => {
+                    let hint = "set KUBECONFIG, or start a cluster with `kopf cluster`";
+                    Finding::note("kubeconfig", text, hint)
+                }
+            }];
         }
     };
     let mut findings = vec![Finding::ok("kubeconfig", connection::cluster_name(context))];
@@ -123,7 +135,7 @@ async fn definitions(client: &Client) -> Vec<Finding> {
     let items = list["items"].as_array().cloned().unwrap_or_default();
     let mut findings: Vec<Finding> = items.iter().filter_map(unestablished).collect();
     if findings.is_empty() {
-        findings.push(Finding::ok("definitions", format!("{} custom resources", items.len())));
+        findings.push(Finding::ok("definitions", counted(items.len(), "custom resource")));
     }
     findings
 }

@@ -88,20 +88,23 @@ impl Group {
         (range, owner.map(|it| it.identity).unwrap_or_default())
     }
 
-    /// A line about the owner of an object.
-    pub(super) fn owner_line(&self, object: &Object) -> String {
+    /// A line about the owner of an object, or about the reason why nothing happens.
+    pub(super) fn owner_line(&self, object: &Object, now: Timestamp) -> String {
         let Some(table) = &self.table else { return String::new() };
         let (range, owner) = self.owner_of(object);
         let (name, all) = (&self.name, table.ranges.count());
-        match owner.as_str() {
-            "" => format!(
-                "\n  in range {range} of {all} of {name}, which nobody has: \
-                           nothing happens until a replica takes it\n"
-            ),
-            owner => {
-                format!("\n  in range {range} of {all} of {name}, served by replica {owner}\n")
-            }
-        }
+        let waits = "nothing happens until another replica takes it";
+        let what = match (owner.as_str(), self.members.get(&owner)) {
+            ("", _) => "which nobody has: nothing happens until a replica takes it".to_owned(),
+            (owner, None) => format!("of replica {owner}, which has left: {waits}"),
+            (owner, Some(lease)) => match overdue(lease, now) {
+                Some(age) => format!(
+                    "of replica {owner}, which has not renewed its Lease for {age} s: {waits}"
+                ),
+                None => format!("served by replica {owner}"),
+            },
+        };
+        format!("\n  in range {range} of {all} of {name}, {what}\n")
     }
 
     pub(super) fn document(&self) -> Value {
@@ -140,10 +143,11 @@ impl Group {
         let width = identities.iter().map(|it| title(it).len()).max().unwrap_or(0).max(6);
         let _ = writeln!(text, "{:width$}  {:>9}  {:>7}  RANGES", "MEMBER", "RENEWED", "OBJECTS");
         for identity in &identities {
-            let renewed = self.members.get(identity).and_then(|it| it.renewed);
-            let age = renewed.map_or_else(String::new, |at| {
-                format!("{} s ago", now.duration_since(at).as_secs().max(0))
-            });
+            let age = match self.members.get(identity) {
+                Some(lease) => age(lease, now).map_or_else(String::new, |it| format!("{it} s ago")),
+                None if identity.is_empty() => String::new(),
+                None => "left".to_owned(),
+            };
             let objects = self.objects.as_ref().map_or_else(String::new, |counts| {
                 counts.get(identity).copied().unwrap_or_default().to_string()
             });
@@ -158,6 +162,39 @@ impl Group {
         }
         text
     }
+}
+
+/// A line about the replica that leads, and does everything.
+pub(super) fn leader_line(lease: &Value, now: Timestamp) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (name, namespace) =
+        (text(&lease["metadata"]["name"]), text(&lease["metadata"]["namespace"]));
+    let record = LeaseRecord::read(lease);
+    match (record.holder.as_str(), overdue(&record, now)) {
+        ("", _) => format!(
+            "\n  nobody holds the Lease {name} in {namespace}: \
+             the operator does nothing until a replica takes it\n"
+        ),
+        (holder, Some(age)) => format!(
+            "\n  replica {holder} has not renewed the Lease {name} in {namespace} for {age} s: \
+             the operator does nothing until another replica takes it\n"
+        ),
+        (holder, _) => format!(
+            "\n  served by replica {holder}, which leads by the Lease {name} in {namespace}; \
+             others stand by\n"
+        ),
+    }
+}
+
+/// The seconds since the last renewal.
+fn age(lease: &LeaseRecord, now: Timestamp) -> Option<i64> {
+    lease.renewed.map(|at| now.duration_since(at).as_secs().max(0))
+}
+
+/// The same, if the Lease has expired.
+fn overdue(lease: &LeaseRecord, now: Timestamp) -> Option<i64> {
+    let duration = i64::try_from(lease.duration?.as_secs()).unwrap_or(i64::MAX);
+    age(lease, now).filter(|age| *age > duration)
 }
 
 /// `0-3, 7` for 0, 1, 2, 3 and 7.

@@ -42,6 +42,7 @@ fn chart_of(kind: HandlerKind, replicas: u32) -> Vec<ChartFile> {
         replicas,
         shards: false,
         secure_metrics: false,
+        metrics_from: Vec::new(),
     };
     files(&[handler], &Settings::default(), &options).expect("JSON can be written as YAML")
 }
@@ -110,4 +111,14 @@ fn replicas_know_themselves_and_have_one_role_for_leases() {
     let values: Value = serde_norway::from_str(text(&files, "values.yaml")).expect("YAML");
     assert_eq!(values["replicas"], 2);
     assert_eq!(values["podDisruptionBudget"]["enabled"], true);
+}
+
+#[test]
+fn the_peers_of_the_network_policy_are_a_value() {
+    let files = chart(HandlerKind::Create);
+    let policy = text(&files, "templates/networkpolicy.yaml");
+    let peers = "    {{- with $.Values.networkPolicy.metricsFrom }}\n    from:\n";
+    assert!(policy.contains(peers.trim_start()), "{policy}");
+    let values: Value = serde_norway::from_str(text(&files, "values.yaml")).expect("YAML");
+    assert_eq!(values["networkPolicy"], json!({"enabled": false, "metricsFrom": []}));
 }

@@ -24,6 +24,12 @@ pub(super) const ARGUMENTS: Filling = (
      SPACE- --all-namespaces\n{{- end }}\n\
      {{- range $.Values.extraArgs }}\nSPACE- {{ . | quote }}\n{{- end }}",
 );
+pub(super) const PEERS: Filling = (
+    "kopf-word-peers",
+    "{{- with $.Values.networkPolicy.metricsFrom }}\nSPACEfrom:\n{{- range . }}\n\
+     SPACE- namespaceSelector:\nSPACE    matchLabels:\n\
+     SPACE      kubernetes.io/metadata.name: {{ . }}\n{{- end }}\n{{- end }}",
+);
 pub(super) const KEEP: Filling = (
     "kopf-word-keep",
     "{{- if $.Values.crds.keep }}\nSPACEhelm.sh/resource-policy: keep\n{{- else }}\n\
@@ -67,6 +73,7 @@ pub(super) fn chart(name: &str) -> Value {
 /// `values.yaml`, with a comment for each value.
 pub(super) fn values(options: &Options) -> String {
     let Options { image, replicas, .. } = options;
+    let metrics_from = json!(options.metrics_from);
     let advice = match options.has_replicas() {
         true if options.shards => "They share the objects.",
         true => "One of them leads, and the others stand by.",
@@ -132,8 +139,11 @@ metrics:
   dashboard:
     enabled: false
 
+# Allows connections to the ports of metrics, probes and webhooks only.
 networkPolicy:
   enabled: false
+  # The namespaces whose Pods may read the metrics; none means all.
+  metricsFrom: {metrics_from}
 
 podDisruptionBudget:
   enabled: {is_guarded}
@@ -170,7 +180,7 @@ pub(super) fn schema() -> String {
             "metrics": object(json!({
                 "enabled": flag, "serviceMonitor": switch, "alerts": switch, "dashboard": switch,
             })),
-            "networkPolicy": switch,
+            "networkPolicy": object(json!({"enabled": flag, "metricsFrom": texts})),
             "podDisruptionBudget": switch,
         },
     });

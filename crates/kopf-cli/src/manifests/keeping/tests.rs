@@ -11,7 +11,7 @@ fn read(folder: &Path, name: &str) -> String {
 }
 
 #[test]
-fn files_that_nobody_has_changed_are_replaced() {
+fn unchanged_files_are_replaced() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(write(folder.path(), &files("one"), false).unwrap().kept, [""; 0]);
     assert_eq!(write(folder.path(), &files("two"), false).unwrap().kept, [""; 0]);
@@ -19,7 +19,7 @@ fn files_that_nobody_has_changed_are_replaced() {
 }
 
 #[test]
-fn files_that_somebody_has_changed_are_kept() {
+fn changed_files_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &files("one"), false).unwrap();
     std::fs::write(folder.path().join("a.yaml"), "mine").unwrap();
@@ -32,7 +32,7 @@ fn files_that_somebody_has_changed_are_kept() {
 }
 
 #[test]
-fn files_of_somebody_else_are_kept() {
+fn foreign_files_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.yaml"), "theirs").unwrap();
     assert_eq!(write(folder.path(), &files("one"), false).unwrap().kept, ["a.yaml"]);

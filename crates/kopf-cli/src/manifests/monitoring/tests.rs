@@ -30,6 +30,7 @@ fn options() -> Options {
         replicas: 1,
         shards: false,
         secure_metrics: false,
+        metrics_from: Vec::new(),
     }
 }
 
@@ -50,7 +51,7 @@ fn each_handler_has_its_alerts_and_panels() {
 }
 
 #[test]
-fn what_concerns_events_is_there_with_event_handlers_only() {
+fn rules_for_events_exist_only_with_event_handlers() {
     let lost =
         |kind| rules(&[handler("fn", kind)], &options()).to_string().contains("KopfEventsLost");
     assert!(lost(HandlerKind::Event));

@@ -7,7 +7,11 @@ use super::*;
 fn lease(name: &str, holder: &str, table: Option<&Table>) -> Value {
     let mut lease = json!({
         "metadata": {"name": name, "namespace": "ops", "labels": {GROUP_LABEL: "demo"}},
-        "spec": {"holderIdentity": holder, "renewTime": "2026-01-01T00:00:00.000000Z"},
+        "spec": {
+            "holderIdentity": holder,
+            "leaseDurationSeconds": 15,
+            "renewTime": "2026-01-01T00:00:00.000000Z",
+        },
     });
     if let Some(table) = table {
         lease["metadata"]["annotations"] = json!({TABLE_ANNOTATION: table.to_text()});
@@ -53,12 +57,34 @@ fn the_table_has_members_ranges_and_objects() {
 
 #[test]
 fn an_object_has_an_owner_or_the_reason_why_nothing_happens() {
-    let group = demo();
-    let line = |uid: &str| {
+    let mut group = demo();
+    let line = |group: &Group, uid: &str, now: &str| {
         let object = Object::from_value(json!({"metadata": {"name": "x", "uid": uid}}));
-        group.owner_line(&object)
+        group.owner_line(&object, now.parse().expect("a time"))
     };
+    let (soon, late) = ("2026-01-01T00:00:14Z", "2026-01-01T00:00:20Z");
     // The hashes of Go's tests of FNV-1a: 0xaf63dc4c8601ec8c and 0xcbf29ce484222325.
-    assert!(line("a").contains("range 2 of 4 of demo, which nobody has"), "{}", line("a"));
-    assert!(line("").contains("range 3 of 4 of demo, served by replica b"), "{}", line(""));
+    let of_nobody = line(&group, "a", soon);
+    assert!(of_nobody.contains("range 2 of 4 of demo, which nobody has"), "{of_nobody}");
+    let of_b = line(&group, "", soon);
+    assert!(of_b.contains("range 3 of 4 of demo, served by replica b"), "{of_b}");
+    let of_dead = line(&group, "", late);
+    assert!(of_dead.contains("replica b, which has not renewed its Lease for 20 s"), "{of_dead}");
+    group.members.remove("b");
+    let of_gone = line(&group, "", soon);
+    assert!(of_gone.contains("of replica b, which has left: nothing happens"), "{of_gone}");
+    let shown = group.render(soon.parse().expect("a time"));
+    assert!(shown.contains("b              left           1: 3\n"), "{shown}");
+}
+
+#[test]
+fn a_leader_is_named_unless_its_lease_has_ended() {
+    let line = |holder: &str, now: &str| {
+        leader_line(&lease("demo", holder, None), now.parse().expect("a time"))
+    };
+    let soon = "2026-01-01T00:00:14Z";
+    assert!(line("a", soon).contains("served by replica a, which leads"), "{}", line("a", soon));
+    let late = "2026-01-01T00:00:20Z";
+    assert!(line("a", late).contains("has not renewed the Lease demo in ops for 20 s"));
+    assert!(line("", soon).contains("nobody holds the Lease demo in ops"));
 }

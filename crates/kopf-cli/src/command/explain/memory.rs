@@ -19,7 +19,7 @@ pub(super) fn render(operator: &str, chronicle: &Chronicle, now: Timestamp) -> S
     let mut line = |words: &str| {
         let _infallible = writeln!(text, "    {words}");
     };
-    for words in standing(&chronicle.situation, now) {
+    for words in situation_words(&chronicle.situation, now) {
         line(&words);
     }
     for (handler, last) in last_attempts(chronicle) {
@@ -97,7 +97,7 @@ fn unmet(unknown: &Unknown, body: &Value) -> Vec<String> {
     unlabelled.map(|it| format!("labelled {it}")).chain(others).collect()
 }
 
-fn standing(situation: &Situation, now: Timestamp) -> Vec<String> {
+fn situation_words(situation: &Situation, now: Timestamp) -> Vec<String> {
     let mut words = Vec::new();
     if let Some(error) = &situation.error {
         words.push(format!("could not handle it: {error}"));

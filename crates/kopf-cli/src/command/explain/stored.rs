@@ -23,7 +23,7 @@ pub(super) struct Names {
 
 /// The stored state of an object.
 #[derive(Debug)]
-pub(super) struct Story {
+pub(super) struct StoredState {
     object: String,
     situation: Situation,
     handlers: Vec<(String, ProgressRecord)>,
@@ -50,7 +50,7 @@ enum Situation {
 ///
 /// # Errors
 /// Fails if the stored state cannot be parsed.
-pub(super) fn read(object: &Object, names: &Names) -> anyhow::Result<Story> {
+pub(super) fn read(object: &Object, names: &Names) -> anyhow::Result<StoredState> {
     let keys = KeyMaker::new(names.prefix.clone())?;
     let storage = AnnotationsDiffBase::new(keys.clone(), "last-handled-configuration");
     let progress = AnnotationsProgress::new(keys);
@@ -70,7 +70,7 @@ pub(super) fn read(object: &Object, names: &Names) -> anyhow::Result<Story> {
             if diff.is_empty() { Situation::Handled } else { Situation::Changed(diff) }
         }
     };
-    Ok(Story {
+    Ok(StoredState {
         object: format!("{} {}", object.kind(), object.key()),
         situation,
         handlers: records(object.value(), &names.prefix),
@@ -95,7 +95,7 @@ fn records(body: &Value, prefix: &str) -> Vec<(String, ProgressRecord)> {
     records
 }
 
-impl Story {
+impl StoredState {
     /// The state as text; less certain if the operator was not asked.
     #[must_use]
     pub(super) fn render(&self, now: Timestamp, is_answered: bool) -> String {

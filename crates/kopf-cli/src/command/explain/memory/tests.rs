@@ -61,7 +61,7 @@ fn a_retry_is_reported_with_its_history() {
 }
 
 #[test]
-fn a_permanent_failure_is_told() {
+fn a_permanent_failure_is_reported() {
     let attempt = json!({
         "at": "2026-11-15T11:59:58Z", "what": "attempt", "handler": "resize", "number": 1,
         "milliseconds": 0, "ending": "failure", "error": "no such plan", "next_at": null,
