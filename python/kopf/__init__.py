@@ -51,6 +51,7 @@ from kopf._login.piggybacking import (
 )
 from kopf._logs.loggers import LocalObjectLogger, LogFormat, ObjectLogger, configure
 from kopf._models.resources import resource
+from kopf._run.leading import term
 from kopf._run.posting import event, exception, info, warn
 from kopf._run.running import operator, run, run_tasks, spawn_tasks
 from kopf._settings.configuration import OperatorSettings
@@ -236,6 +237,7 @@ __all__ = [
     "set_default_registry",
     "spawn_tasks",
     "subhandler",
+    "term",
     "timer",
     "warn",
 ]

@@ -1,4 +1,4 @@
-"""Kopf's internal modules by their names: operators import some of them.
+"""Kopf's internal modules by their names, and its version: operators use some of them.
 
 The names lead to our modules, which have the same public content as far as it makes sense.
 """
@@ -9,8 +9,13 @@ import importlib
 import importlib.machinery
 import sys
 import types
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kopf._version import __version__
+
+if TYPE_CHECKING:
+    import importlib.metadata
 
 _PACKAGES = (
     "kopf._cogs",
@@ -86,7 +91,7 @@ _MODULES = {
 
 
 class _Finder:
-    """Finds Kopf's internal modules; loads ours instead.
+    """Finds Kopf's internal modules, and loads ours instead; finds Kopf's metadata.
 
     Not derived from the classes of ``importlib.abc``: it is slow to import.
     """
@@ -104,6 +109,11 @@ class _Finder:
             return importlib.machinery.ModuleSpec(fullname, loader)
         return None
 
+    def find_distributions(self, context: Any) -> Iterator[importlib.metadata.Distribution]:
+        """Answer ``importlib.metadata.version("kopf")``: operators log it, or depend on it."""
+        if context.name == "kopf" and "path" not in vars(context):
+            yield _distribution()
+
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
         if spec.name in _PACKAGES:
             return None
@@ -115,6 +125,22 @@ class _Finder:
         spec = module.__spec__
         if spec is not None and spec.loader_state is not None:
             module.__spec__ = spec.loader_state  # the import system has replaced it
+
+
+def _distribution() -> importlib.metadata.Distribution:
+    """Describe the version of Kopf whose interface this package has."""
+    import importlib.metadata
+    import pathlib
+
+    class Compatible(importlib.metadata.Distribution):
+        def read_text(self, filename: str) -> str | None:
+            text = f"Metadata-Version: 2.1\nName: kopf\nVersion: {__version__}\n"
+            return text if filename == "METADATA" else None
+
+        def locate_file(self, path: Any) -> Any:
+            return pathlib.Path(__file__).parent.parent / path
+
+    return Compatible()
 
 
 def install() -> None:

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from kopf._engine.fixtures import kopf_cluster, kopf_operator, kopf_registry, kopf_world
 from tests.operators import World
+
+# Loaded by the entry point only if the package is installed.
+__all__ = ["kopf_cluster", "kopf_operator", "kopf_registry", "kopf_world"]
 
 
 @pytest.fixture

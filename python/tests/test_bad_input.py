@@ -84,6 +84,25 @@ def test_an_unknown_resource_is_named(world: World, tmp_path: pathlib.Path) -> N
     world.stop()
 
 
+def test_a_patch_that_is_no_json_is_explained(world: World, tmp_path: pathlib.Path) -> None:
+    code = """
+        @kopf.on.create('kopfexamples')
+        def bad(patch, **_):
+            patch.status['moment'] = object()
+
+        @kopf.on.create('kopfexamples')
+        def failing(patch, **_):
+            patch.status['moment'] = object()
+            raise kopf.PermanentError('its own reason')
+        """
+    start(world, tmp_path, code)
+    world.says("Handler 'bad' failed permanently: The patch of the handler cannot be used")
+    world.says("Handler 'failing' has a patch that cannot be used: ")
+    world.says("Handler 'failing' failed permanently: its own reason")
+    world.says("Creation is processed: 0 succeeded; 2 failed.")
+    world.stop()
+
+
 @pytest.mark.parametrize("kind", ["object()", "{1, 2}", "b'bytes'", "{'a': object()}", "recursive"])
 def test_a_result_that_is_no_json_is_explained(
     world: World, tmp_path: pathlib.Path, kind: str

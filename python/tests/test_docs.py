@@ -1,9 +1,11 @@
-"""Every piece of Python in the book runs: its handlers can be declared."""
+"""Every piece of Python in the book runs: its handlers can be declared, and its tests pass."""
 
 from __future__ import annotations
 
+import inspect
 import pathlib
 import re
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,7 @@ BLOCKS = [
     for index, block in enumerate(BLOCK.findall(page.read_text(encoding="utf-8")))
     if "import kopf" in block and "{{#include" not in block
 ]
+TESTS = [block for block in BLOCKS if "async def test_" in str(block.values[0])]
 
 
 @pytest.mark.parametrize("block", BLOCKS)
@@ -37,5 +40,16 @@ def test_code_of_the_book_declares_handlers(block: str) -> None:
             assert describe_handler(handler)["id"] == handler.id
 
 
+@pytest.mark.asyncio
+@pytest.mark.parametrize("block", TESTS)
+async def test_tests_of_the_book_pass(block: str, request: pytest.FixtureRequest) -> None:
+    module: dict[str, Any] = {"__name__": "book"}
+    exec(compile(block, "book", "exec", dont_inherit=True), module)
+    for name in [name for name in module if name.startswith("test_")]:
+        parameters = inspect.signature(module[name]).parameters
+        await module[name](**{it: request.getfixturevalue(it) for it in parameters})
+
+
 def test_the_book_has_python() -> None:
     assert len(BLOCKS) >= 12
+    assert len(TESTS) >= 4

@@ -74,6 +74,13 @@ def test_import_is_light() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_the_name_of_the_host_needs_no_tables_of_unicode() -> None:
+    code = "import sys; from kopf._run import identity; identity.get_descriptive_hostname(); "
+    code += "print('unicodedata' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
 def test_original_in_the_same_environment_is_refused(tmp_path: pathlib.Path) -> None:
     (tmp_path / "kopf-1.45.2.dist-info").mkdir()
     code = f"import sys; sys.path.append({str(tmp_path)!r}); import kopf"

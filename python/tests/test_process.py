@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 from typing import Any
 
 import pytest
@@ -183,6 +184,43 @@ def operator_of(world: World, registry: kopf.OperatorRegistry, **options: Any) -
         return world.cluster.connection_info()
 
     return kopf.operator(registry=registry, clusterwide=True, **options)
+
+
+def test_cleanup_waits_for_functions_in_threads(world: World, tmp_path: pathlib.Path) -> None:
+    code = f"""
+        import pathlib, time
+
+        @kopf.on.create('kopfexamples')
+        def busy(**_):
+            print('note: begins')
+            while not pathlib.Path({str(tmp_path / "go")!r}).exists():
+                time.sleep(0.01)
+            print('note: ends')
+
+        @kopf.on.cleanup()
+        def clean(**_):
+            print('note: cleans')
+        """
+    world.cluster.install(None, [DEFINITION, example()])
+    world.start("-A", "--standalone", script(tmp_path, code))
+    world.says("note: begins")
+    world.processes[0].send_signal(signal.SIGTERM)
+    world.says("handlers that did not finish in time")
+    (tmp_path / "go").touch()
+    world.stop()
+    assert world.text().index("note: ends") < world.text().index("note: cleans")
+
+
+def test_warnings_are_silenced_by_the_names_of_modules_in_kopf() -> None:
+    async def spawn() -> None:
+        for task in await kopf.spawn_tasks(registry=kopf.OperatorRegistry()):
+            task.cancel()
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", module="kopf._core.reactor.running")
+        asyncio.run(spawn())
+    assert not [w for w in caught if issubclass(w.category, FutureWarning)]
 
 
 def test_operators_in_threads_stop_by_flags_and_leave_nothing(world: World) -> None:

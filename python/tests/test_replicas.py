@@ -19,6 +19,7 @@ OPERATOR = """
     @kopf.on.create("kopfexamples")
     def create_fn(name, **_):
         print(f"<{name} by {os.getpid()}>", flush=True)
+        print(f"[{name} in term {kopf.term()}]", flush=True)
     """
 
 
@@ -49,6 +50,8 @@ def test_one_replica_leads_and_the_other_takes_over(world: World, tmp_path: path
     assert caller(world, "two") == world.processes[0].pid
     world.stop()
     assert [name for name, _ in calls(world)] == ["one", "two"], "nothing was handled twice"
+    terms = dict(re.findall(r"\[(\S+) in term (\d+)\]", world.text()))
+    assert int(terms["one"]) < int(terms["two"]), "every leader has a greater term"
 
 
 def test_shards_handle_every_object_once(world: World, tmp_path: pathlib.Path) -> None:

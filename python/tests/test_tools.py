@@ -154,6 +154,30 @@ def test_explain_tells_of_failures_in_embedded_runs(
     assert run.stop() == 0
 
 
+@pytest.mark.parametrize("mode", [("dev",), ("run", "--embedded")], ids=["dev", "run"])
+def test_the_web_ui_shows_the_operator(
+    tmp_path: pathlib.Path, command: Callable[..., Command], mode: tuple[str, ...]
+) -> None:
+    thing = write(tmp_path / "thing.yaml", THING)
+    run = command(*mode, "--load", thing, write(tmp_path / "handlers.py", SCRIPT))
+    run.says("[default/one] Creation is processed")
+    found = re.search(r"The web UI is at (http://127\.0\.0\.1:\d+)/#token=(\w+)", run.text())
+    assert found, run.text()
+    url, token = found.groups()
+
+    def asked(path: str) -> Any:
+        request = urllib.request.Request(url + path, headers={"authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request, timeout=LIMIT) as answer:
+            return json.load(answer)
+
+    until(lambda: (asked("/api/overview")["status"] or {}).get("ready"))
+    rows = until(lambda: asked("/api/objects?resource=things.example.com&since=0")["rows"])
+    assert [row["name"] for row in rows] == ["one"]
+    with urllib.request.urlopen(url, timeout=LIMIT) as page:
+        assert b"<title>Kopf</title>" in page.read()
+    assert run.stop() == 0, run.text()
+
+
 def test_metrics_and_probes_are_beside_the_liveness_endpoint(
     tmp_path: pathlib.Path, command: Callable[..., Command]
 ) -> None:

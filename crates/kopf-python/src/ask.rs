@@ -1,19 +1,23 @@
 //! Decisions that only Python can take: filters, delays, transformations, lifecycles, storages.
 //!
-//! A decision is an item of the queue; the engine's thread waits for its answer and never attaches
-//! to the interpreter. A decision that fails is an error of the callback, which ends the cycle of the
-//! object; the object is then throttled.
+//! A question is an item of the queue; the engine never attaches to the interpreter. Where the engine
+//! makes a decision, no thread waits for the answer: see `kopf_core::answers`. Only the few questions
+//! outside decisions, at the start or for handlers that are registered later, block their thread. A
+//! question that fails is an error of the callback, which ends the cycle of the object; the object is
+//! then throttled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use kopf_core::filter::Held;
+use kopf_core::answers::{self, CallbackId};
+use kopf_core::filter::FilterResult;
 use kopf_core::invoke::{CallbackError, ErrorObject};
 use kopf_core::occasion::{Occasion, Subject};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use serde_json::Value;
+use tokio::sync::oneshot;
 
 use crate::json;
 use crate::matter::{Matter, Transformer};
@@ -41,7 +45,7 @@ pub(crate) struct Question {
     pub(crate) value: Option<Value>,
     pub(crate) matter: Option<Matter>,
     pub(crate) function: Option<Arc<Py<PyAny>>>,
-    reply: mpsc::SyncSender<Answer>,
+    reply: Box<dyn FnOnce(Answer) + Send>,
 }
 
 type Answer = Result<Value, CallbackError>;
@@ -68,7 +72,12 @@ impl Asker {
     }
 
     /// Whether a filter accepts the object.
-    pub(crate) fn accepts(&self, query: Query, subject: &Subject, occasion: &Occasion) -> Held {
+    pub(crate) fn accepts(
+        &self,
+        query: Query,
+        subject: &Subject,
+        occasion: &Occasion,
+    ) -> FilterResult {
         let matter = Some(self.matter(subject, occasion));
         let answer = self.ask(Query { matter, ..query })?;
         Ok(answer.as_bool().unwrap_or(false))
@@ -93,20 +102,55 @@ impl Asker {
 }
 
 impl Transformer for Queue {
-    fn transform(&self, function: &Arc<Py<PyAny>>, body: &mut Value) -> Result<(), CallbackError> {
+    fn transform(
+        self: Arc<Self>,
+        function: &Arc<Py<PyAny>>,
+        body: &mut Value,
+    ) -> Result<(), CallbackError> {
         let value = Some(body.clone());
         let function = Some(Arc::clone(function));
-        *body = ask(self, Query { kind: "transform", value, function, ..Query::default() })?;
+        *body = ask(&self, Query { kind: "transform", value, function, ..Query::default() })?;
         Ok(())
     }
 }
 
-fn ask(queue: &Queue, query: Query) -> Answer {
-    let Query { kind, handler, key, value, matter, function } = query;
+fn ask(queue: &Arc<Queue>, query: Query) -> Answer {
+    if answers::is_deciding() {
+        return answers::later(query.id(), || answered(Arc::clone(queue), query));
+    }
     let (reply, answer) = mpsc::sync_channel(1);
-    queue.push(Question { kind, handler, key, value, matter, function, reply });
-    let gone = || Err(CallbackError::new("the event loop of the operator is closed"));
+    // Nobody waits any more if the engine is gone.
+    push(queue, query, move |answer| drop(reply.send(answer)));
     waited(|| answer.recv()).unwrap_or_else(|_| gone())
+}
+
+async fn answered(queue: Arc<Queue>, query: Query) -> Answer {
+    let (reply, answer) = oneshot::channel();
+    let hold = queue.hold();
+    push(&queue, query, move |answer| {
+        // The cycle may have been aborted in the meantime.
+        drop(reply.send(answer));
+        drop(hold);
+    });
+    answer.await.unwrap_or_else(|_| gone())
+}
+
+fn push(queue: &Queue, query: Query, reply: impl FnOnce(Answer) + Send + 'static) {
+    let Query { kind, handler, key, value, matter, function } = query;
+    let reply = Box::new(reply);
+    queue.push(Question { kind, handler, key, value, matter, function, reply });
+}
+
+fn gone() -> Answer {
+    Err(CallbackError::new("the event loop of the operator is closed"))
+}
+
+impl Query {
+    /// The identity of the function in question.
+    fn id(&self) -> CallbackId {
+        let Self { kind, handler, key, function, .. } = self;
+        CallbackId::of((kind, handler, key, function.as_ref().map(|it| it.as_ptr() as usize)))
+    }
 }
 
 impl Item for Question {
@@ -192,8 +236,7 @@ impl Ask {
     fn reply(&self, answer: Answer) {
         let question = self.question.lock().take();
         if let Some(question) = question {
-            // The cycle may have been cut off in the meantime.
-            let _ = question.reply.send(answer);
+            (question.reply)(answer);
         }
     }
 }

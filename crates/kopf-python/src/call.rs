@@ -9,6 +9,7 @@ use kopf_core::HandlerKind;
 use kopf_core::invoke::{
     Attempt, Call as CoreCall, HandlerError, Invocation, Invoke, Output, Returned, Stop,
 };
+use kopf_engine::Leadership;
 use parking_lot::Mutex;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -255,6 +256,11 @@ impl Call {
     fn stop_reason(&self) -> u8 {
         let reason = self.call.stopped.as_ref().and_then(|stopped| stopped.reason());
         reason.map_or(0, kopf_core::invoke::StopReason::bits)
+    }
+
+    /// The number of the term of this replica, if it has the right to act at this moment.
+    fn term(&self) -> Option<u64> {
+        self.call.operator.state.get::<Leadership>()?.term()
     }
 
     /// Adds a warning for the user who asks for admission.

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use kopf_apiserver::{Listening, Server};
 use kopf_cli::definitions;
+use kopf_client::Policy;
+use kopf_ui::{Operator, Serving, Ui};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -34,6 +36,8 @@ struct Running {
     threads: Threads,
     server: Server,
     listening: Listening,
+    /// The web UI, until this is dropped.
+    ui: Option<Serving>,
 }
 
 impl Running {
@@ -72,6 +76,7 @@ impl Cluster {
                     threads: Threads::new(runtime),
                     server,
                     listening,
+                    ui: None,
                 })),
             })
         })
@@ -133,6 +138,33 @@ impl Cluster {
             }
             Some(Err(error)) => Err(PyRuntimeError::new_err(error.to_string())),
         }
+    }
+
+    /// Serves the web UI on loopback until the server stops; gives its address with the token.
+    ///
+    /// `operator` is the URL of the operator's probes, `kubeconfig` the path that commands name.
+    fn serve_ui(&self, py: Python<'_>, operator: &str, kubeconfig: String) -> PyResult<String> {
+        let operator =
+            Operator::at(operator).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        // Locked only while detached: who waits for this lock may hold the interpreter.
+        let served = py.detach(|| {
+            let mut state = self.state.lock();
+            let running = state.as_mut()?;
+            let (runtime, server) = running.usable()?;
+            let served = runtime.block_on(async {
+                let client = kube::Client::new(server.service(), "default");
+                let ui = Ui {
+                    operator,
+                    cluster: kopf_client::Cluster::with_client(client, Policy::default()),
+                    embedded: Some(server.clone()),
+                    kubeconfig: Some(kubeconfig),
+                };
+                ui.serve(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await
+            });
+            Some(served.map(|serving| running.ui.insert(serving).url()))
+        });
+        let served = served.ok_or_else(|| PyRuntimeError::new_err("the cluster is stopped"))?;
+        served.map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
     /// Stops the server.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use indexmap::IndexMap;
+use kopf_core::answers;
 use kopf_core::filter::{Filters, MetaFilter, ValueFilter};
 use kopf_core::handler::{
     DaemonOptions, Delay, ErrorsMode, Grants, Handler, HandlerKind, Need, Retrying, TimerOptions,
@@ -416,7 +417,9 @@ fn matching(index: usize, asker: Asker) -> Arc<SelectFn> {
         }));
         let query = Query { kind: "selector", handler: Some(index), value, ..Query::default() };
         let is_selected = asker.ask(query).map(|answer| answer.as_bool().unwrap_or(false));
-        known.lock().insert(resource.clone(), is_selected.clone());
+        if !answers::is_waiting() {
+            known.lock().insert(resource.clone(), is_selected.clone());
+        }
         is_selected
     })
 }

@@ -64,6 +64,7 @@ fn build_manifests(
         replicas,
         shards,
         secure_metrics: false,
+        metrics_from: Vec::new(),
     };
     let files = kopf_cli::manifests::files(&handlers, &settings, &options);
     let is_for_rust = |file: &kopf_cli::manifests::File| file.name == "Dockerfile";

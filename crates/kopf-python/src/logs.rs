@@ -3,11 +3,13 @@
 //! The threads of an operator's runtime have this sink as their default subscriber; the process has
 //! no other, and what others log is not touched. Lines keep their order relative to calls.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use kopf_cli::telemetry::Telemetry;
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
@@ -21,6 +23,9 @@ use crate::queue::{Item, Queue};
 /// The lines about objects.
 const OBJECTS: &str = "kopf.objects";
 
+/// For how many topics there is room while there are none.
+const TOPICS_KEPT: usize = 64;
+
 /// One line.
 struct LogLine {
     /// The level as numbers in Python.
@@ -31,7 +36,7 @@ struct LogLine {
     details: Option<String>,
     object: Option<Arc<ObjectReference>>,
     /// The phase of the operator, for lines about activities.
-    activity: Option<String>,
+    activity: Option<Arc<str>>,
 }
 
 /// The object that a line is about.
@@ -49,7 +54,7 @@ impl Item for LogLine {
         let Self { level, target, text, details, object, activity } = &*self;
         let object = object.as_deref();
         let object = object.map(|it| (&it.api_version, &it.kind, &it.namespace, &it.name, &it.uid));
-        let line = ("log", level, target, text, details, object, activity);
+        let line = ("log", level, target, text, details, object, activity.as_deref());
         Ok(line.into_pyobject(py)?.into_any())
     }
 
@@ -62,6 +67,15 @@ impl Item for LogLine {
 pub(crate) struct Sink {
     queue: Arc<Queue>,
     level: Arc<AtomicU8>,
+    /// What open spans are about. The extensions of spans would keep a table for each span of the
+    /// largest burst, between memory that is free and could be returned to the system.
+    topics: Mutex<HashMap<Id, Topic>>,
+}
+
+/// What the lines in a span are about.
+enum Topic {
+    Object(Arc<ObjectReference>),
+    Activity(Arc<str>),
 }
 
 /// A subscriber for one operator; the level is the least one that Python shows.
@@ -71,7 +85,8 @@ pub(crate) fn dispatch(
     telemetry: Option<&Telemetry>,
 ) -> tracing::Dispatch {
     let traces = telemetry.map(Telemetry::layer);
-    tracing_subscriber::registry().with(Sink { queue, level }).with(traces).into()
+    let sink = Sink { queue, level, topics: Mutex::default() };
+    tracing_subscriber::registry().with(sink).with(traces).into()
 }
 
 fn number(level: Level) -> u8 {
@@ -104,18 +119,31 @@ impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for Sink {
                 || number(*metadata.level()) >= self.level.load(Ordering::Relaxed))
     }
 
-    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        let Some(span) = context.span(id) else { return };
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, _: Context<'_, S>) {
         let name = attributes.metadata().name();
-        if attributes.metadata().target() == OBJECTS && name == "object" {
+        let topic = if attributes.metadata().target() == OBJECTS && name == "object" {
             let mut object = ObjectReference::default();
             attributes.record(&mut object);
-            span.extensions_mut().insert(Arc::new(object));
+            Topic::Object(Arc::new(object))
         } else if name == "activity" {
             let mut fields = Fields::default();
             attributes.record(&mut fields);
-            span.extensions_mut().insert(ActivityName(fields.message));
+            Topic::Activity(fields.message.into())
+        } else {
+            return;
+        };
+        self.topics.lock().insert(id.clone(), topic);
+    }
+
+    fn on_close(&self, id: Id, _: Context<'_, S>) {
+        let mut topics = self.topics.lock();
+        let closed = topics.remove(&id);
+        if topics.is_empty() {
+            topics.shrink_to(TOPICS_KEPT);
         }
+        drop(topics);
+        // Not while others wait.
+        drop(closed);
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
@@ -134,22 +162,18 @@ impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for Sink {
             object: None,
             activity: None,
         };
-        for span in context.event_scope(event).into_iter().flatten() {
-            let extensions = span.extensions();
-            if let Some(object) = extensions.get::<Arc<ObjectReference>>() {
-                line.object = Some(Arc::clone(object));
-                break;
-            }
-            if let Some(ActivityName(name)) = extensions.get() {
-                line.activity = Some(name.clone());
-                break;
-            }
+        let topics = self.topics.lock();
+        let mut spans = context.event_scope(event).into_iter().flatten();
+        match spans.find_map(|span| topics.get(&span.id())) {
+            Some(Topic::Object(object)) => line.object = Some(Arc::clone(object)),
+            Some(Topic::Activity(name)) => line.activity = Some(Arc::clone(name)),
+            None => {}
         }
+        drop(spans);
+        drop(topics);
         self.queue.push(line);
     }
 }
-
-struct ActivityName(String);
 
 #[derive(Default)]
 struct Fields {

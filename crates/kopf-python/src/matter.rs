@@ -25,9 +25,9 @@ pub(crate) struct Matter {
 
 /// Changes bodies by functions of Python.
 pub(crate) trait Transformer: Send + Sync {
-    /// Calls the function with the body in the event loop, and waits for it.
+    /// Calls the function with the body in the event loop.
     fn transform(
-        &self,
+        self: Arc<Self>,
         function: &Arc<Py<PyAny>>,
         body: &mut serde_json::Value,
     ) -> Result<(), CallbackError>;
@@ -207,7 +207,7 @@ impl Matter {
         for function in functions {
             let transformer = Arc::clone(&self.transformer);
             let function = Arc::new(function);
-            change.try_transform(move |body| transformer.transform(&function, body));
+            change.try_transform(move |body| Arc::clone(&transformer).transform(&function, body));
         }
         patch.lock().absorb(change);
         Ok(())

@@ -36,6 +36,7 @@ from kopf._handlers import (
     stoppers,
     subhandling,
 )
+from kopf._run import leading
 from kopf._settings import configuration
 from kopf._structs import credentials
 
@@ -58,6 +59,7 @@ class _Plan:
         "is_activity",
         "is_async",
         "is_changing",
+        "is_cleanup",
         "is_indexing",
         "is_login",
         "is_probe",
@@ -73,6 +75,7 @@ class _Plan:
         activity = getattr(handler, "activity", None) if self.is_activity else None
         self.is_login = activity == causes.Activity.AUTHENTICATION
         self.is_probe = activity == causes.Activity.PROBE
+        self.is_cleanup = activity == causes.Activity.CLEANUP
         self.is_changing = isinstance(handler, handlers.ChangingHandler)
         self.is_indexing = isinstance(handler, handlers.IndexingHandler)
         self.is_spawning = isinstance(handler, handlers.SpawningHandler)
@@ -248,9 +251,12 @@ class Calls:
             if self._seed is not None and plan.is_login:
                 result = self._take_seed(handler)
             else:
+                if plan.is_cleanup:
+                    await self._until_cancelled_calls_end()
                 result = await self._invoke(plan, cause, call, subrefs)
         except BaseException as e:
-            self._hand_over(plan, call, cause, subrefs)
+            if problem := self._hand_over(plan, call, cause, subrefs):
+                cause.logger.error(f"{handler} has a patch that cannot be used: {problem}")
             if isinstance(e, asyncio.CancelledError) and call.id in self._abandoned:
                 # The engine does not wait for the outcome, so it has nothing to say about it.
                 cause.logger.warning(f"{handler} is cancelled. Will escalate.")
@@ -258,13 +264,25 @@ class Calls:
             if not isinstance(e, (Exception, asyncio.CancelledError)):
                 raise
         else:
-            self._hand_over(plan, call, cause, subrefs)
-            await self._finish(plan, call, result)
+            if problem := self._hand_over(plan, call, cause, subrefs):
+                self._refuse(handler, call, "patch", problem)
+            else:
+                await self._finish(plan, call, result)
         finally:
             if stopper is not None:
                 del self._stoppers[call.id]
             if self._tasks.pop(call.id, None) is not None:
                 self._abandoned.discard(call.id)
+
+    async def _until_cancelled_calls_end(self) -> None:
+        """Wait for functions in threads: they still use what cleanup handlers close.
+
+        Daemons have their own time limits, and have been waited for.
+        """
+        ids = [id for id in self._abandoned if id not in self._stoppers]
+        tasks = [self._tasks[id] for id in ids if id in self._tasks]
+        if tasks:
+            await asyncio.wait(tasks)
 
     def _take_seed(self, handler: execution.Handler) -> object:
         """Log in with what was in the vault; other logins have their turn if it is refused."""
@@ -283,6 +301,7 @@ class Calls:
         execution.subrefs_var.set([subrefs])
         execution.handler_var.set(plan.handler)
         execution.cause_var.set(cause)
+        leading.call_var.set(call)
         registry: registries.ChangingRegistry | None = None
         if plan.is_changing:
             registry = registries.ChangingRegistry()
@@ -300,17 +319,26 @@ class Calls:
             await subhandling.execute()
         return result
 
-    def _hand_over(self, plan: _Plan, call: _native.Call, cause: Any, subrefs: set[Any]) -> None:
-        """Give the engine what the call has collected, whether it succeeded or not."""
+    def _hand_over(
+        self, plan: _Plan, call: _native.Call, cause: Any, subrefs: set[Any]
+    ) -> Exception | None:
+        """Give the engine what the call has collected, whether it succeeded or not.
+
+        Returns what is wrong with the patch, if anything.
+        """
         if subrefs:
             call.note_subrefs([str(subref) for subref in subrefs])
-        if plan.is_activity:
-            self._on_activity()
-        elif cause is not None:
-            self._causes.release(cause, call.matter)
         if isinstance(cause, causes.WebhookCause):
             for warning in cause.warnings:
                 call.warn(str(warning))
+        if plan.is_activity:
+            self._on_activity()
+        elif cause is not None:
+            try:
+                self._causes.release(cause, call.matter)
+            except Exception as e:
+                return e
+        return None
 
     async def _finish(self, plan: _Plan, call: _native.Call, result: object) -> None:
         handler = plan.handler
@@ -324,10 +352,14 @@ class Calls:
             else:
                 call.finish(result)
         except Exception as e:
-            what = "credentials" if plan.is_login else "result"
-            message = f"The {what} of the handler cannot be used: {e}"
-            self.failures[str(handler.id)] = e
-            call.fail("permanent", message)
+            self._refuse(handler, call, "credentials" if plan.is_login else "result", e)
+
+    def _refuse(
+        self, handler: execution.Handler, call: _native.Call, what: str, e: Exception
+    ) -> None:
+        """Fail a call whose function has succeeded."""
+        self.failures[str(handler.id)] = e
+        call.fail("permanent", f"The {what} of the handler cannot be used: {e}")
 
     async def _finish_login(
         self, handler: execution.Handler, call: _native.Call, info: object

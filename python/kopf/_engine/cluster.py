@@ -62,6 +62,13 @@ class EmbeddedCluster:
         config: dict[str, Any] = yaml.safe_load(self._native.kubeconfig)
         return config
 
+    def serve_ui(self, operator: str, kubeconfig: str) -> str:
+        """Serve the web UI of an operator on loopback until the end; return its address.
+
+        The operator is known by the URL of its probes. The pages show commands with the kubeconfig.
+        """
+        return self._native.serve_ui(operator, kubeconfig)
+
     def connection_info(self) -> credentials.ConnectionInfo:
         """The credentials of the administrator."""
         return credentials.ConnectionInfo(

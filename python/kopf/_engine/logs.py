@@ -28,7 +28,10 @@ _NAMES = {
     "kopf_engine::watching": "kopf._core.reactor.observation",
     "kopf_engine::reactor": "kopf._core.reactor.observation",
     "kopf_engine::cycle": "kopf.objects",
-    "kopf_client": "kopf._cogs.clients",
+    "kopf_client::vault": "kopf._core.engines.activities",
+    "kopf_client::watch": "kopf._cogs.clients.watching",
+    "kopf_client::discovery": "kopf._cogs.clients.scanning",
+    "kopf_client": "kopf._cogs.clients.api",
 }
 
 
@@ -77,6 +80,9 @@ class Lines:
             text = f"{text}\n{details}"
         if level <= logging.DEBUG:
             text = _with_python_values(text)
+            if text.startswith("Indexer '") and loggers.logger.isEnabledFor(level):
+                # Shown with debug messages only, but as information, as in Kopf.
+                level = logging.INFO
         if ref is None or activity is not None:
             name = _name(target) if activity is None else f"kopf.activities.{activity}"
             logging.getLogger(name).log(level, "%s", text, exc_info=exception)

@@ -10,7 +10,16 @@ import contextlib
 import time
 from collections.abc import Callable
 
-_BUSY_SECONDS = 0.1
+_BUSY = 0.1
+_IDLE = 0.01
+"""The processor time between two checks, in seconds: above the first, below the second."""
+
+_MUCH = 0.5
+_LITTLE = 0.05
+"""How much work there must have been since the last time: while there is more of it, and after."""
+
+_TIMES = (1, 3, 12)
+"""After how many checks at rest: connections of a burst are closed later than its work ends."""
 
 
 def _trim() -> None:
@@ -21,7 +30,10 @@ def _trim() -> None:
 
 
 class Trimmer:
-    """Gives memory back when the process has been busy, and is at rest again."""
+    """Gives memory back when the process has worked: at rest, or from time to time if it is slow.
+
+    Work is slow if the server is: there may be much of it, and never much in one second.
+    """
 
     def __init__(
         self,
@@ -32,13 +44,20 @@ class Trimmer:
         self._clock = clock
         self._trim = trim
         self._last = clock()
-        self._was_busy = False
+        self._work = 0.0
+        self._rests = max(_TIMES)
+        self._idles = max(_TIMES)
 
     def check(self) -> None:
         """Look at the processor time since the last call; to be called about once per second."""
         now = self._clock()
-        is_busy = now - self._last > _BUSY_SECONDS
-        self._last = now
-        if self._was_busy and not is_busy:
+        spent, self._last = now - self._last, now
+        self._work += spent
+        self._rests = 0 if spent > _BUSY else self._rests + 1
+        self._idles = self._idles + 1 if spent < _IDLE else 0
+        is_over = self._idles in _TIMES and self._work > _LITTLE
+        is_slow = self._rests > 0 and self._work > _MUCH
+        if self._rests in _TIMES or is_over or is_slow:
             self._trim()
-        self._was_busy = is_busy
+            self._last = self._clock()  # this is no work
+            self._work = 0.0

@@ -37,6 +37,8 @@ def cluster(operator: str | None = None) -> Iterator[Any]:
         before = os.environ.get("KUBECONFIG")
         os.environ["KUBECONFIG"] = path
         click.echo(f"export KUBECONFIG={path}", err=True)
+        if operator is not None:
+            click.echo(f"The web UI is at {started.serve_ui(_origin(operator), path)}", err=True)
         try:
             yield started
         finally:
@@ -46,16 +48,23 @@ def cluster(operator: str | None = None) -> Iterator[Any]:
                 os.environ["KUBECONFIG"] = before
 
 
+def _origin(probes: str) -> str:
+    """Tell where this machine reaches the probes at an address."""
+    import urllib.parse
+
+    url = urllib.parse.urlsplit(probes)
+    host = url.hostname or "localhost"
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"{url.scheme}://{f'[{host}]' if ':' in host else host}:{url.port or 80}"
+
+
 def _kubeconfig(started: Any, operator: str | None) -> str:
     if operator is None:
         return str(started.kubeconfig_yaml)
-    import urllib.parse
-
     import yaml
 
-    url = urllib.parse.urlsplit(operator)
     config = started.kubeconfig
-    extension = {"url": f"{url.scheme}://{url.netloc}"}
+    extension = {"url": _origin(operator)}
     extensions = [{"name": "kopf.dev/operator", "extension": extension}]
     config["clusters"][0]["cluster"]["extensions"] = extensions
     return yaml.safe_dump(config)

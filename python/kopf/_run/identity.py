@@ -7,7 +7,7 @@ import getpass
 import os
 import random
 import socket
-from typing import NewType
+from typing import NewType, cast
 
 Identity = NewType("Identity", str)
 
@@ -37,11 +37,16 @@ def _is_address(name: str) -> bool:
     return False
 
 
+def _plain(name: str) -> str:
+    """Encode a name, if possible: for text, Python loads tables of a megabyte."""
+    return cast(str, name.encode()) if name.isascii() else name
+
+
 def get_descriptive_hostname() -> str:
     """Get a name of this host that says something to people, with a domain if there is one."""
     own = socket.gethostname()
     try:
-        name, aliases, addresses = socket.gethostbyaddr(own)
+        name, aliases, addresses = socket.gethostbyaddr(_plain(own))
     except OSError:
         return remove_useless_suffixes(own)
     every = [name, *aliases, *addresses]

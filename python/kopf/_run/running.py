@@ -7,6 +7,7 @@ import contextlib
 import functools
 import logging
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Collection, Coroutine
@@ -20,7 +21,8 @@ from kopf._run.identity import Identity, detect_own_id
 from kopf._settings import configuration
 from kopf._structs import credentials, ephemera, references
 
-logger = logging.getLogger("kopf._core.reactor.running")
+_MODULE_OF_KOPF = "kopf._core.reactor.running"
+logger = logging.getLogger(_MODULE_OF_KOPF)
 
 _HUNG_TIMEOUT = 5.0
 _NO_SCOPE = (
@@ -166,16 +168,21 @@ def _scope(
     if namespaces and namespace:
         raise TypeError("Either namespaces= or namespace= can be passed. Got both.")
     if namespace:
-        warnings.warn(
-            "namespace= is deprecated; use namespaces=[...]", DeprecationWarning, stacklevel=3
-        )
+        _warn("namespace= is deprecated; use namespaces=[...]", DeprecationWarning)
         namespaces = [namespace]
     if clusterwide and namespaces:
         raise TypeError("The operator can be either cluster-wide or namespaced, not both.")
     if not clusterwide and not namespaces:
-        warnings.warn(_NO_SCOPE, FutureWarning, stacklevel=3)
+        _warn(_NO_SCOPE, FutureWarning)
         clusterwide = True
     return clusterwide, namespaces
+
+
+def _warn(message: str, category: type[Warning]) -> None:
+    """Warn under the name of Kopf's module: operators silence its warnings by this name."""
+    line = sys._getframe(1).f_lineno
+    registry = globals().setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, category, __file__, line, _MODULE_OF_KOPF, registry)
 
 
 def _catch_signals(signalled: asyncio.Future[signal.Signals]) -> None:

@@ -9,9 +9,6 @@ from typing import Any
 import pytest
 
 from kopf._engine.cluster import EmbeddedCluster, RequestError
-from kopf._engine.fixtures import kopf_cluster, kopf_operator, kopf_registry, kopf_world
-
-__all__ = ["kopf_cluster", "kopf_operator", "kopf_registry", "kopf_world"]
 
 PLURAL = "/apis/kopf.dev/v1/namespaces/default/kopfexamples"
 DEFINITION = {

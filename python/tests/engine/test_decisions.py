@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import socket
+import urllib.request
 
 import pytest
 
@@ -61,6 +63,31 @@ async def test_errors_of_filters_throttle_the_object(examples, kopf_operator, ca
         await eventually(lambda: called)
     text = "Throttling for 0.1 seconds due to an unexpected error: KeyError('no such thing')"
     assert text in caplog.text
+
+
+async def test_probes_respond_while_filters_block_the_loop(examples, kopf_operator):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/healthz"
+    statuses, called = [], set()
+
+    def when(**_):
+        # Blocks the loop, while all other objects wait for their filters.
+        while len(statuses) < 20:
+            with urllib.request.urlopen(url, timeout=20) as response:
+                statuses.append(response.status)
+        return True
+
+    @kopf.on.create(*EX, when=when, id="fn")
+    async def fn(name, **_):
+        called.add(name)
+
+    names = {f"n{number}" for number in range(40)}
+    for name in names:
+        examples.create(name)
+    async with kopf_operator(liveness_endpoint=url):
+        await eventually(lambda: called == names)
+    assert statuses == [200] * 20
 
 
 async def test_delays_are_computed(examples, kopf_operator):
