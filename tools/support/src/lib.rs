@@ -8,6 +8,7 @@
 
 pub mod build;
 pub mod cluster;
+pub mod environment;
 pub mod http;
 pub mod kubeconfig;
 pub mod steps;
