@@ -12,6 +12,7 @@ pub(crate) mod package;
 pub(crate) mod peer_run;
 pub(super) mod peers;
 pub(super) mod process;
+pub(crate) mod scale;
 pub(super) mod server;
 mod sheet;
 pub(super) mod subject;
@@ -49,6 +50,9 @@ pub(crate) struct Arguments {
     /// Measure the programs as they were built before.
     #[arg(long)]
     no_build: bool,
+    /// Compare with this build of `bench-operator` from another commit, instead of other operators.
+    #[arg(long, value_name = "PROGRAM")]
+    before: Option<PathBuf>,
     /// Keep the samples in this file, and count those that are there already.
     #[arg(long)]
     samples: Option<PathBuf>,
@@ -89,7 +93,14 @@ const WRITES: [(&str, bool); 13] = [
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let chosen =
         |subject: &Subject| arguments.subjects.is_empty() || arguments.subjects.contains(subject);
-    let subjects: Vec<Subject> = Subject::ENGINES.into_iter().filter(chosen).collect();
+    let contest = match &arguments.before {
+        Some(program) => {
+            subject::compare_with(program)?;
+            Contest::Builds
+        }
+        None => Contest::Engines,
+    };
+    let subjects: Vec<Subject> = contest.subjects().iter().copied().filter(chosen).collect();
     if !arguments.no_build {
         subject::build()?;
     }
@@ -99,7 +110,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if !arguments.unpinned {
         machine::split_cores()?;
     }
-    let mut sheet = Sheet::open(Contest::Engines, arguments.samples.as_deref())?;
+    let mut sheet = Sheet::open(contest, arguments.samples.as_deref())?;
     for subject in &subjects {
         if let Some(file) = subject.binary() {
             let bytes = std::fs::metadata(file)?.len();
@@ -175,7 +186,7 @@ impl Arguments {
                 }
             }
             // The others keep either nothing or everything.
-            Measurement::Bodies if subject == Subject::Ours => {
+            Measurement::Bodies if Subject::BUILDS.contains(&subject) => {
                 for count in self.sizes() {
                     cases::bodies(subject, *count, sheet)?;
                 }

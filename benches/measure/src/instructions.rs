@@ -18,9 +18,6 @@ use self::ledger::{Ledger, Verdict};
 use self::valgrind::Tool;
 use crate::steps::{command_step, root};
 
-/// The profile in `Cargo.toml` that the programs are built with.
-const PROFILE: &str = "instructions";
-
 /// The arguments of `cargo xtask bench instructions`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -77,17 +74,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     bail!("these cost more than committed: {}; `--update` commits to it", worse.join(", "))
 }
 
-/// Builds the counted programs, and the server that drives operators, which need not be fast.
+/// Builds the counted programs, and the server that drives operators.
 fn build() -> Result<()> {
-    let counted = ["--profile", PROFILE];
-    let steps: [&[&str]; 3] = [
-        &["-p", "benches", "--bin", "bench-server"],
-        &["-p", "bench-operator", counted[0], counted[1]],
-        &["-p", "benches", "--bin", "bench-requests", counted[0], counted[1]],
+    let steps: [&[&str]; 2] = [
+        &["-p", "benches", "--bin", "bench-server", "--bin", "bench-requests"],
+        // Alone: the features of the others would change it.
+        &["-p", "bench-operator"],
     ];
     for step in steps {
         let mut build = Command::new("cargo");
-        build.args(["build", "--quiet"]).args(step).current_dir(root());
+        build.args(["build", "--quiet", "--release"]).args(step).current_dir(root());
         command_step("counted programs", build)?;
     }
     Ok(())

@@ -13,7 +13,7 @@ mod testing;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use tools_support::steps::machine;
-use tools_support::{cluster, http, kubeconfig, steps};
+use tools_support::{cluster, environment, http, kubeconfig, steps};
 
 /// The allocator of the `kopf` command, so that benchmarks measure what users run.
 #[global_allocator]
@@ -37,6 +37,9 @@ enum Command {
     Peers(engine::peer_run::Arguments),
     /// Instructions and allocations per object, counted by valgrind, against committed numbers.
     Instructions(instructions::Arguments),
+    /// Processor time and memory per object with up to a million objects, children, timers, daemons
+    /// and index entries.
+    Scale(engine::scale::Arguments),
     /// Throughput, latency and memory of the embedded API server, or of any other one.
     Server(server::Arguments),
     /// What replicas cost, and how long changes wait while they come and go.
@@ -52,11 +55,13 @@ enum Command {
 }
 
 fn main() -> Result<()> {
+    environment::leave_cargo()?;
     match &Arguments::parse().command {
         Command::Engine(arguments) => engine::run(arguments),
         Command::Python(arguments) => engine::package::run(arguments),
         Command::Peers(arguments) => engine::peer_run::run(arguments),
         Command::Instructions(arguments) => instructions::run(arguments),
+        Command::Scale(arguments) => engine::scale::run(arguments),
         Command::Server(arguments) => server::run(arguments),
         Command::Shards(arguments) => shards::run(arguments),
         Command::Testing(arguments) => testing::run(arguments),

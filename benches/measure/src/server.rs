@@ -17,7 +17,7 @@ use anyhow::Result;
 
 use super::table::{Table, Target};
 use crate::kubeconfig::Endpoint;
-use subject::Subject;
+use subject::{Program, Subject};
 
 pub(crate) use inside::report as world;
 pub(crate) use subject::{ServeArguments, serve};
@@ -37,6 +37,9 @@ pub(crate) struct Arguments {
     /// Only these parts: `inside`, `rates`, `growth`.
     #[arg(long)]
     only: Option<String>,
+    /// Measure this build of the benchmark from another commit as well, in turn with this one.
+    #[arg(long, value_name = "PROGRAM")]
+    before: Option<Program>,
 }
 
 impl Arguments {
@@ -56,15 +59,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         // Otherwise, the slow load generator would be measured instead of the server.
         return super::again_in_release();
     }
-    let mut table = Table::default();
+    let this = Program::this()?;
+    let (mut table, mut before) = (Table::default(), Table::default());
     for round in 1..=arguments.rounds {
         println!("round {round} of {}", arguments.rounds);
         match &arguments.kubeconfig {
             Some(path) => foreign(&Endpoint::from_file(path)?, arguments, round, &mut table)?,
-            None => ours(arguments, round, &mut table)?,
+            None => ours(&this, arguments, round, &mut table)?,
+        }
+        if let Some(program) = &arguments.before {
+            println!("round {round}, before");
+            ours(program, arguments, round, &mut before)?;
         }
     }
     println!("\n{}", table.render());
+    if arguments.before.is_some() {
+        println!("{}", table.render_beside(&before));
+    }
     println!("{} ({})", table.summary(), super::machine());
     Ok(())
 }
@@ -84,12 +95,12 @@ fn foreign(
 }
 
 /// Measures our own processes: one for throughput, one for growth.
-fn ours(arguments: &Arguments, round: usize, table: &mut Table) -> Result<()> {
+fn ours(program: &Program, arguments: &Arguments, round: usize, table: &mut Table) -> Result<()> {
     if arguments.wants("inside") {
-        inside::measure(table)?;
+        inside::measure(program, table)?;
     }
     if arguments.wants("rates") {
-        let subject = Subject::launch()?;
+        let subject = Subject::launch(program)?;
         let start = subject.start.as_secs_f64() * 1e3;
         table.add("start of a process, to its kubeconfig", start, "ms", Target::Free);
         let idle = process::resident_bytes(subject.id())? / 1e6;
@@ -98,7 +109,7 @@ fn ours(arguments: &Arguments, round: usize, table: &mut Table) -> Result<()> {
         runtime.block_on(rates::measure(&subject.endpoint, arguments, round, table))?;
     }
     if arguments.wants("growth") {
-        let subject = Subject::launch()?;
+        let subject = Subject::launch(program)?;
         crate::http::runtime()?.block_on(growth::measure(&subject, arguments, table))?;
     }
     Ok(())

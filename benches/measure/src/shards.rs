@@ -1,12 +1,13 @@
 //! `cargo xtask bench shards`: what replicas cost, and how long changes wait while they come and go.
 //!
-//! *Shares*: replicas handle all objects together; memory, processor time and received bytes of each
-//! are compared with those of a single one. *Reaction*: objects are created at a steady rate while a
-//! replica is stopped, joins, or is killed. *Fail-over*: a leader with a standby is killed, also with
-//! controller-runtime. On few cores, the time until all is handled does not shrink with more
-//! replicas, since they share the machine with the server.
+//! *Shares*: replicas that have shared the ranges handle new objects; memory, processor time and
+//! received bytes of each are compared with those of a single one. *Reaction*: objects are created
+//! at a steady rate while a replica is stopped, joins, or is killed. *Fail-over*: a leader with a
+//! standby is killed, also with controller-runtime. On few cores, the time until all is handled does
+//! not shrink with more replicas, since they share the machine with the server.
 
 mod failover;
+mod probes;
 mod proxy;
 mod replica;
 
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use self::probes::{Probes, wait_for_shares, waits};
 use self::replica::{Job, Replica, Signal};
 use crate::engine::server::Server;
 use crate::engine::subject::{self, Subject};
@@ -27,6 +29,8 @@ const RATE: usize = 50;
 const MEMBERS: usize = 3;
 /// The longest time from a change to its handling, as in the study of sharded controllers.
 const REACTION_MAX_MS: f64 = 5_000.0;
+/// Which part of the waits in the queue must be at most a second, as in the same study.
+const SHORT_WAITS_PERCENT: f64 = 99.0;
 
 /// What can be typed after `cargo xtask bench shards`.
 #[derive(clap::Args)]
@@ -56,9 +60,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     reactions(arguments.standby_objects, &mut table)?;
     failover::measure(Subject::Ours, arguments.standby_objects, &mut table)?;
-    match Subject::Go.prepare() {
-        Ok(()) => failover::measure(Subject::Go, arguments.standby_objects, &mut table)?,
-        Err(error) => println!("── {}: SKIPPED, {error:#}", Subject::Go.name()),
+    let peer = Subject::GoWorkers;
+    match peer.prepare() {
+        Ok(()) => failover::measure(peer, arguments.standby_objects, &mut table)?,
+        Err(error) => println!("── {}: SKIPPED, {error:#}", peer.name()),
     }
     println!("{}", table.render());
     println!("{}", table.summary());
@@ -66,18 +71,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Starts replicas that share the objects.
+/// Starts replicas, and waits until they share the objects.
 fn start(count: usize, server: &Server) -> Result<Vec<Replica>> {
-    (0..count).map(|_| Replica::start(Job::Shards, server)).collect()
+    let start = |_| Replica::start(Job::Shards, server);
+    let replicas: Vec<Replica> = (0..count).map(start).collect::<Result<_>>()?;
+    wait_for_shares(&probes(&replicas))?;
+    Ok(replicas)
 }
 
-/// What each of several replicas takes that handle all objects together.
+fn probes(replicas: &[Replica]) -> Vec<Probes> {
+    replicas.iter().map(|replica| replica.probes).collect()
+}
+
+/// The cost of each of several replicas that share all objects.
 fn shares(count: usize, objects: usize, table: &mut Table) -> Result<()> {
     println!("── {count} replicas, {objects} objects");
     let mut server = Server::start(Subject::Ours)?;
-    server.ask(&format!("create it {objects}"))?;
-    let started = Instant::now();
     let replicas = start(count, &server)?;
+    let started = Instant::now();
+    server.ask(&format!("create it {objects}"))?;
     wait_for_handling(&mut server, objects)?;
     let seconds = started.elapsed().as_secs_f64();
     let mut row = |what: &str, samples: Vec<f64>, unit| {
@@ -103,31 +115,70 @@ fn reactions(objects: usize, table: &mut Table) -> Result<()> {
     server.ask(&format!("create it {objects}"))?;
     let mut replicas = start(MEMBERS, &server)?;
     wait_for_handling(&mut server, objects)?;
-    let mut total = objects;
-    let mut pace = |server: &mut Server, what: &str, seconds: usize, target| -> Result<()> {
-        let prefix = what.replace(' ', "-");
-        let count = RATE * seconds;
-        server.ask(&format!("paced {prefix} {count} {RATE}"))?;
-        total += count;
-        wait_for_handling(server, total)?;
-        let latencies = latencies(server, &prefix)?;
-        table.add(&format!("{what}: reaction p50"), percentile(&latencies, 0.5), "ms", target);
-        table.add(&format!("{what}: reaction p99"), percentile(&latencies, 0.99), "ms", target);
-        let longest = percentile(&latencies, 1.0);
-        table.add(&format!("{what}: longest reaction"), longest, "ms", Target::Free);
-        Ok(())
-    };
-    let within = Target::AtMost(REACTION_MAX_MS);
-    pace(&mut server, "nothing happens", 10, within)?;
+    let mut pace = Pace { server, table, total: objects };
+    pace.run("nothing happens", 10, &probes(&replicas), None)?;
     let stopped = replicas.pop().context("there are no replicas")?;
     stopped.signal(Signal::Terminate)?;
-    pace(&mut server, "a replica is stopped", 10, within)?;
+    pace.run("a replica is stopped", 10, &probes(&replicas), Some("hand-over"))?;
     drop(stopped);
-    replicas.push(Replica::start(Job::Shards, &server)?);
-    pace(&mut server, "a replica joins", 20, within)?;
+    replicas.push(Replica::start(Job::Shards, &pace.server)?);
+    pace.run("a replica joins", 20, &probes(&replicas), Some("start and hand-over"))?;
+    for probes in probes(&replicas) {
+        if let Some(seconds) = probes.read()?.value("kopf_shard_handover_seconds") {
+            let what = "a replica joins: hand-over by each other";
+            pace.table.add(what, seconds * 1e3, "ms", Target::Free);
+        }
+    }
     // Its objects wait until its Lease has expired.
     replicas.pop().context("there are no replicas")?.signal(Signal::Kill)?;
-    pace(&mut server, "a replica is killed", 30, Target::Free)
+    pace.run("a replica is killed", 30, &probes(&replicas), Some("until others have its ranges"))
+}
+
+/// Creates objects at a steady rate.
+struct Pace<'a> {
+    server: Server,
+    table: &'a mut Table,
+    total: usize,
+}
+
+impl Pace<'_> {
+    /// Measures for some seconds, and meanwhile how long it takes until these replicas have all
+    /// ranges.
+    fn run(
+        &mut self,
+        what: &str,
+        seconds: usize,
+        replicas: &[Probes],
+        sharing: Option<&str>,
+    ) -> Result<()> {
+        let is_killed = what == "a replica is killed";
+        let target = if is_killed { Target::Free } else { Target::AtMost(REACTION_MAX_MS) };
+        let (prefix, count) = (what.replace(' ', "-"), RATE * seconds);
+        let before = waits(replicas);
+        let members = replicas.to_vec();
+        let shared = std::thread::spawn(move || wait_for_shares(&members));
+        self.server.ask(&format!("paced {prefix} {count} {RATE}"))?;
+        self.total += count;
+        wait_for_handling(&mut self.server, self.total)?;
+        let shared = shared.join().map_err(|_| anyhow::anyhow!("a thread panicked"))??;
+        if let Some(sharing) = sharing {
+            let millis = shared.as_secs_f64() * 1e3;
+            self.table.add(&format!("{what}: {sharing}"), millis, "ms", Target::Free);
+        }
+        let latencies = latencies(&mut self.server, &prefix)?;
+        for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
+            let value = percentile(&latencies, share);
+            self.table.add(&format!("{what}: reaction {name}"), value, "ms", target);
+        }
+        let longest = percentile(&latencies, 1.0);
+        self.table.add(&format!("{what}: longest reaction"), longest, "ms", Target::Free);
+        let after = waits(replicas);
+        let (all, short) = (after.0 - before.0, after.1 - before.1);
+        let percent = 100.0 * short / all.max(1.0);
+        let target = Target::AtLeast(SHORT_WAITS_PERCENT);
+        self.table.add(&format!("{what}: waits in the queue up to 1 s"), percent, "%", target);
+        Ok(())
+    }
 }
 
 fn wait_for_handling(server: &mut Server, count: usize) -> Result<()> {

@@ -115,6 +115,32 @@ impl Table {
         text
     }
 
+    /// The medians of the same rows in two builds, and the factor by which this one is better.
+    pub(crate) fn render_beside(&self, before: &Self) -> String {
+        let mut text = "| | before | this | unit | better by |\n|---|--:|--:|---|--:|\n".to_owned();
+        for row in &self.rows {
+            let Some(other) = before.rows.iter().find(|other| other.name == row.name) else {
+                continue;
+            };
+            let factor = match row.unit {
+                "/s" | "MB/s" => row.median() / other.median(),
+                _ => other.median() / row.median(),
+            };
+            let cell = |row: &Row| match row.spread() {
+                spread if spread.is_empty() => number(row.median()),
+                spread => format!("{} ({spread})", number(row.median())),
+            };
+            text.push_str(&format!(
+                "| {} | {} | {} | {} | {factor:.2} |\n",
+                row.name,
+                cell(other),
+                cell(row),
+                row.unit,
+            ));
+        }
+        text
+    }
+
     /// The number of targets that are met, and of all targets.
     pub(crate) fn met(&self) -> (usize, usize) {
         let verdicts: Vec<bool> = self.rows.iter().filter_map(Row::is_met).collect();

@@ -15,16 +15,16 @@ use serde::{Deserialize, Serialize};
 /// How many tests are run after the first one.
 const TESTS: usize = 200;
 
-/// What users ask for.
+/// The desired state of a Greeting.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "example.com", version = "v1", kind = "Greeting", namespaced)]
 #[kube(status = "GreetingStatus")]
 struct GreetingSpec {
-    /// Whom to greet.
+    /// The name of the person to greet.
     name: String,
 }
 
-/// What the operator made of it.
+/// The observed state of a Greeting, set by the operator.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 struct GreetingStatus {
     /// The greeting.

@@ -205,7 +205,7 @@ pub(crate) fn writes(
     Ok(())
 }
 
-fn idle_memory(subject: Subject, case: &str) -> Result<f64> {
+pub(super) fn idle_memory(subject: Subject, case: &str) -> Result<f64> {
     let mut run = Run::start(subject, case)?;
     run.wait_for_watch()?;
     run.operator.settle()?;
@@ -213,9 +213,9 @@ fn idle_memory(subject: Subject, case: &str) -> Result<f64> {
 }
 
 /// A server and an operator that watches it.
-struct Run {
-    operator: Process,
-    server: Server,
+pub(super) struct Run {
+    pub(super) operator: Process,
+    pub(super) server: Server,
     begun: f64,
 }
 
@@ -224,19 +224,24 @@ impl Run {
         Self::start_on(Server::start(subject)?, subject, case)
     }
 
-    fn start_on(server: Server, subject: Subject, case: &str) -> Result<Self> {
+    pub(super) fn start_on(server: Server, subject: Subject, case: &str) -> Result<Self> {
         let begun = now();
         let operator = subject.start(case, &server)?;
         Ok(Self { operator, server, begun })
     }
 
-    fn wait_for_watch(&mut self) -> Result<f64> {
+    pub(super) fn wait_for_watch(&mut self) -> Result<f64> {
+        self.wait_for_watch_within(START_TIMEOUT)
+    }
+
+    /// The same for operators that list many objects first.
+    pub(super) fn wait_for_watch_within(&mut self, patience: Duration) -> Result<f64> {
         let waiting = Instant::now();
         loop {
             if let Some(at) = self.server.ask("watching")?["at"].as_f64() {
                 return Ok(at);
             }
-            ensure!(waiting.elapsed() < START_TIMEOUT, "the operator does not watch");
+            ensure!(waiting.elapsed() < patience, "the operator does not watch");
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -260,7 +265,7 @@ fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1e9
 }
 
-fn number(value: &Value) -> Result<f64> {
+pub(super) fn number(value: &Value) -> Result<f64> {
     value.as_f64().with_context(|| format!("not a number: {value}"))
 }
 
@@ -279,6 +284,6 @@ fn at(sorted: &[f64], percent: usize) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of a benchmark are small")]
-fn as_float(count: usize) -> f64 {
+pub(super) fn as_float(count: usize) -> f64 {
     count as f64
 }

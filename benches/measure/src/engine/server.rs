@@ -29,14 +29,9 @@ impl Server {
     /// Starts a server with an option: `--status` gives the resource a status subresource, `--slow`
     /// delays writes as a disk would.
     pub(crate) fn start_as(subject: Subject, option: Option<&str>) -> Result<Self> {
-        Self::start_in("release", subject, option)
-    }
-
-    /// The same, built with this profile.
-    pub(crate) fn start_in(profile: &str, subject: Subject, option: Option<&str>) -> Result<Self> {
         let name = format!("bench-{}.kubeconfig", std::process::id());
         let kubeconfig = target().join(name);
-        let mut command = Command::new(target().join(profile).join("bench-server"));
+        let mut command = Command::new(target().join("release/bench-server"));
         command.arg(&kubeconfig).arg(subject.mark());
         command.args(option);
         command

@@ -70,20 +70,23 @@ pub(crate) enum Contest {
     Packages,
     /// Operators in other languages for the same task.
     Peers,
+    /// Two builds of this engine.
+    Builds,
 }
 
 impl Contest {
-    fn subjects(self) -> &'static [Subject] {
+    pub(crate) fn subjects(self) -> &'static [Subject] {
         match self {
             Self::Engines => &Subject::ENGINES,
             Self::Packages => &Subject::PACKAGES,
             Self::Peers => &Subject::PEERS,
+            Self::Builds => &Subject::BUILDS,
         }
     }
 
     fn ours(self) -> Subject {
         match self {
-            Self::Engines | Self::Peers => Subject::Ours,
+            Self::Engines | Self::Peers | Self::Builds => Subject::Ours,
             Self::Packages => Subject::Python,
         }
     }
@@ -92,7 +95,18 @@ impl Contest {
         match self {
             Self::Engines => row.bar(),
             Self::Packages => row.bar_in_python(),
-            Self::Peers => Bar::None,
+            Self::Peers | Self::Builds => Bar::None,
+        }
+    }
+
+    /// The columns of ratios to our value: the best of some subjects each.
+    fn ratios(self) -> &'static [(&'static str, &'static [Subject])] {
+        const KOPF: (&str, &[Subject]) = ("Kopf ÷ ours", &[Subject::Kopf, Subject::Uvloop]);
+        const CONTROLLER: (&str, &[Subject]) = ("kube-rs ÷ ours", &[Subject::Controller]);
+        match self {
+            Self::Engines | Self::Peers => &[KOPF, CONTROLLER],
+            Self::Packages => &[KOPF],
+            Self::Builds => &[("before ÷ ours", &[Subject::Before])],
         }
     }
 }
@@ -241,8 +255,11 @@ impl Sheet {
 
     /// The better of both Kopf variants.
     fn kopf(&self, row: &Row) -> Option<f64> {
-        let both = [Subject::Kopf, Subject::Uvloop].map(|subject| self.median(row, subject));
-        both.into_iter().flatten().min_by(f64::total_cmp)
+        self.best(row, &[Subject::Kopf, Subject::Uvloop])
+    }
+
+    fn best(&self, row: &Row, subjects: &[Subject]) -> Option<f64> {
+        subjects.iter().filter_map(|subject| self.median(row, *subject)).min_by(f64::total_cmp)
     }
 
     /// The table as Markdown; every cell is the median with the smallest and largest value.
@@ -251,9 +268,8 @@ impl Sheet {
         for subject in self.contest.subjects() {
             let _infallible = write!(head, " {} |", subject.name());
         }
-        head.push_str(" Kopf ÷ ours |");
-        if self.has_controller() {
-            head.push_str(" kube-rs ÷ ours |");
+        for (name, _) in self.contest.ratios() {
+            let _infallible = write!(head, " {name} |");
         }
         let numbers = head.matches('|').count() - 2;
         let mut text = format!("{head} bar | |\n|---|{}---|---|\n", "---:|".repeat(numbers));
@@ -261,10 +277,6 @@ impl Sheet {
             text.push_str(&self.render_row(row));
         }
         text
-    }
-
-    fn has_controller(&self) -> bool {
-        self.contest.subjects().contains(&Subject::Controller)
     }
 
     fn render_row(&self, row: &Row) -> String {
@@ -277,10 +289,8 @@ impl Sheet {
             (Some(other), Some(ours)) if ours > 0.0 => short(other / ours),
             _ => String::new(),
         };
-        let _infallible = write!(text, " {} |", ratio(self.kopf(row)));
-        if self.has_controller() {
-            let controller = ratio(self.median(row, Subject::Controller));
-            let _infallible = write!(text, " {controller} |");
+        for (_, others) in self.contest.ratios() {
+            let _infallible = write!(text, " {} |", ratio(self.best(row, others)));
         }
         let (bar, verdict) = self.verdict(row);
         let verdict = match verdict {

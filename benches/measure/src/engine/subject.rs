@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
@@ -40,6 +41,19 @@ pub(crate) enum Subject {
     Josdk,
     /// A minimal client in C: no parser, no state.
     Floor,
+    /// This engine in another build, see [`compare_with`].
+    Before,
+}
+
+/// The operator of another build.
+static BEFORE: OnceLock<PathBuf> = OnceLock::new();
+
+/// Sets the program of [`Subject::Before`].
+pub(crate) fn compare_with(program: &Path) -> Result<()> {
+    let program = std::fs::canonicalize(program)
+        .with_context(|| format!("no program to compare with: {}", program.display()))?;
+    let _only_once = BEFORE.set(program);
+    Ok(())
 }
 
 impl Subject {
@@ -47,6 +61,9 @@ impl Subject {
     pub(crate) const ENGINES: [Self; 4] = [Self::Ours, Self::Controller, Self::Kopf, Self::Uvloop];
     /// The subjects that run the same script.
     pub(crate) const PACKAGES: [Self; 2] = [Self::Python, Self::Uvloop];
+
+    /// Two builds of this engine.
+    pub(crate) const BUILDS: [Self; 2] = [Self::Ours, Self::Before];
 
     /// The other subjects for the same task.
     pub(crate) const PEERS: [Self; 6] =
@@ -63,6 +80,7 @@ impl Subject {
             Self::GoWorkers => "controller-runtime, 16 workers",
             Self::Josdk => "JOSDK",
             Self::Floor => "floor (C)",
+            Self::Before => "before",
         }
     }
 
@@ -85,6 +103,7 @@ impl Subject {
             Self::Controller => "release/bench-controller",
             Self::Go | Self::GoWorkers => return Some(peers::go()),
             Self::Floor => return Some(peers::floor()),
+            Self::Before => return BEFORE.get().cloned(),
             Self::Kopf | Self::Uvloop | Self::Python | Self::Josdk => return None,
         };
         Some(target().join(file))
@@ -93,7 +112,7 @@ impl Subject {
     /// Builds or installs the subject.
     pub(crate) fn prepare(self) -> Result<()> {
         match self {
-            Self::Ours | Self::Controller => Ok(()),
+            Self::Ours | Self::Controller | Self::Before => Ok(()),
             Self::Go | Self::GoWorkers | Self::Josdk | Self::Floor => peers::build(self),
             Self::Kopf => install("bench-venv", &[KOPF]),
             Self::Uvloop => install("bench-venv-uvloop", &[KOPF, "uvloop"]),
@@ -105,6 +124,7 @@ impl Subject {
     pub(crate) fn start(self, case: &str, server: &Server) -> Result<Process> {
         let mut command = match self {
             Self::Ours => Command::new(target().join("release/bench-operator")),
+            Self::Before => Command::new(BEFORE.get().context("no program to compare with")?),
             Self::Controller => Command::new(target().join("release/bench-controller")),
             Self::Kopf => Command::new(target().join("bench-venv/bin/kopf")),
             Self::Uvloop => Command::new(target().join("bench-venv-uvloop/bin/kopf")),
@@ -115,7 +135,7 @@ impl Subject {
                 command
             }
         };
-        if matches!(self, Self::Ours | Self::Kopf | Self::Uvloop | Self::Python) {
+        if matches!(self, Self::Ours | Self::Before | Self::Kopf | Self::Uvloop | Self::Python) {
             command.args(["run", "--quiet", "--standalone", "--all-namespaces"]);
         }
         if matches!(self, Self::Kopf | Self::Uvloop | Self::Python) {

@@ -86,7 +86,7 @@ impl Case {
 
 impl Run<'_> {
     fn count(&self, tool: Tool) -> Result<f64> {
-        let mut server = Server::start_in("debug", Subject::Ours, None)?;
+        let mut server = Server::start(Subject::Ours)?;
         let create = format!("create it {}", self.objects);
         if self.is_cold {
             server.ask(&create)?;

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::PROFILE;
 use super::valgrind::Tool;
 use crate::steps::root;
 
@@ -18,7 +17,6 @@ const TOLERANCE_ALLOCATIONS: f64 = 1.5;
 /// The file.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Ledger {
-    profile: String,
     machine: String,
     rows: BTreeMap<String, BTreeMap<String, f64>>,
 }
@@ -56,7 +54,6 @@ impl Ledger {
     }
 
     pub(super) fn write(&mut self) -> Result<()> {
-        PROFILE.clone_into(&mut self.profile);
         self.machine = crate::machine();
         Ok(std::fs::write(path(), serde_json::to_string_pretty(self)? + "\n")?)
     }

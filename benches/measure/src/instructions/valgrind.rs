@@ -5,7 +5,6 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use super::PROFILE;
 use crate::cluster::target;
 use crate::engine::process::Process;
 
@@ -68,7 +67,7 @@ impl Watched {
             Tool::Allocations => command.args(["--tool=dhat", "--dhat-out-file=/dev/null"]),
         };
         command.arg(format!("--log-file={}", log.display()));
-        command.arg(target().join(PROFILE).join(program)).args(arguments);
+        command.arg(target().join("release").join(program)).args(arguments);
         command.envs(environment.iter().copied()).stdout(Stdio::null());
         let child = command.spawn().context("could not start valgrind")?;
         Ok(Self { process: Process(child), tool, log })

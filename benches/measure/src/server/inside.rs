@@ -2,7 +2,7 @@
 //!
 //! A start is cold only in a new process, so this program starts itself once per sample.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use super::bodies::{config_map, config_maps};
+use super::subject::Program;
 use crate::table::{Table, Target};
 
 /// How many processes are started per round.
@@ -22,12 +23,9 @@ const OBJECTS: usize = 10_000;
 const FORKS: usize = 51;
 
 /// Starts the program several times and adds its measurements.
-pub(super) fn measure(table: &mut Table) -> Result<()> {
+pub(super) fn measure(program: &Program, table: &mut Table) -> Result<()> {
     for _ in 0..STARTS {
-        let output = Command::new(std::env::current_exe()?)
-            .args(["bench", "world"])
-            .stderr(Stdio::inherit())
-            .output()?;
+        let output = program.command("world").stderr(Stdio::inherit()).output()?;
         ensure!(output.status.success(), "the measurement inside of a process failed");
         let measured: Value = serde_json::from_slice(&output.stdout)?;
         let mut add = |key: &str, name: &str, unit: &'static str, target: Target| {

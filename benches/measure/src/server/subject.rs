@@ -5,15 +5,45 @@
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use kopf_apiserver::Server;
 
 use crate::kubeconfig::Endpoint;
 
 /// How long the process may take to write its kubeconfig.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A build of this program, with arguments that precede its subcommands.
+#[derive(Clone, Debug)]
+pub(super) struct Program(Vec<String>);
+
+impl Program {
+    /// The running program.
+    pub(super) fn this() -> Result<Self> {
+        let path = std::env::current_exe()?;
+        Ok(Self(vec![path.into_os_string().into_string().ok().context("not a UTF-8 path")?]))
+    }
+
+    /// Starts one of the hidden subcommands.
+    pub(super) fn command(&self, subcommand: &str) -> Command {
+        let mut command = Command::new(&self.0[0]);
+        command.args(&self.0[1..]).arg(subcommand);
+        command
+    }
+}
+
+impl FromStr for Program {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        ensure!(!words.is_empty(), "no program");
+        Ok(Self(words))
+    }
+}
 
 /// A server process that is stopped when dropped.
 pub(super) struct Subject {
@@ -26,13 +56,14 @@ pub(super) struct Subject {
 
 impl Subject {
     /// Starts the process and waits until it listens.
-    pub(super) fn launch() -> Result<Self> {
+    pub(super) fn launch(program: &Program) -> Result<Self> {
         let folder = std::env::temp_dir().join(format!("kopf-bench-{}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
         let kubeconfig = folder.join("kubeconfig");
         let started = Instant::now();
-        let mut process = Command::new(std::env::current_exe()?)
-            .args(["serve", "--kubeconfig"])
+        let mut process = program
+            .command("serve")
+            .arg("--kubeconfig")
             .arg(&kubeconfig)
             .stdout(Stdio::null())
             .spawn()

@@ -23,7 +23,6 @@ pub(super) fn measure(subject: Subject, objects: usize, table: &mut Table) -> Re
     wait_for_handling(&mut server, objects)?;
     let standby = Replica::start(job, &server)?;
     rest();
-    server.ask("counts")?;
     server.ask("lists")?;
     leader.signal(Signal::Kill)?;
     let count = RATE * SECONDS;
@@ -37,7 +36,7 @@ pub(super) fn measure(subject: Subject, objects: usize, table: &mut Table) -> Re
     let none = if subject == Subject::Ours { Target::AtMost(0.0) } else { Target::Free };
     table.add(&name("lists by the new leader"), lists, "", none);
     #[expect(clippy::cast_precision_loss, reason = "objects of a benchmark are few")]
-    let again = standby.calls(&mut server)? - count as f64;
+    let again = standby.calls()? - count as f64;
     table.add(&name("calls for objects that were handled"), again, "", none);
     Ok(())
 }

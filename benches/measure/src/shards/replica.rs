@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
+use super::probes::Probes;
 use super::proxy::Proxy;
 use crate::cluster::target;
 use crate::engine::peers;
@@ -33,6 +34,7 @@ pub(super) enum Signal {
 pub(super) struct Replica {
     pub(super) process: Process,
     pub(super) proxy: Proxy,
+    pub(super) probes: Probes,
     job: Job,
 }
 
@@ -45,6 +47,7 @@ impl Replica {
         let kubeconfig = target().join(format!("bench-{}.kubeconfig", proxy.address.port()));
         let text = text.replace(&address.to_string(), &proxy.address.to_string());
         std::fs::write(&kubeconfig, text)?;
+        let probes = Probes::new()?;
         let mut command = match job {
             Job::ControllerRuntime => {
                 let mut command = Command::new(peers::go());
@@ -54,13 +57,14 @@ impl Replica {
             Job::Shards | Job::Standby => {
                 let mut command = Command::new(target().join("release/bench-operator"));
                 let role = if job == Job::Shards { "--shards=auto" } else { "--leader-elect" };
-                command.args(["run", "--quiet", "--all-namespaces", role]);
+                command.args(["run", "--quiet", "--standalone", "--all-namespaces", role]);
+                command.arg(format!("--liveness=http://{}/healthz", probes.0));
                 command
             }
         };
         command.env("KUBECONFIG", kubeconfig).env("CASE", "create").stdout(Stdio::piped());
         let child = command.spawn().context("could not start a replica")?;
-        Ok(Self { process: Process(child), proxy, job })
+        Ok(Self { process: Process(child), proxy, probes, job })
     }
 
     /// Sends a signal.
@@ -75,12 +79,11 @@ impl Replica {
         Ok(())
     }
 
-    /// How many calls of its handler there were. Ours writes once per call, so the server has
-    /// counted them; Go's program tells at its end.
-    pub(super) fn calls(mut self, server: &mut Server) -> Result<f64> {
+    /// How many calls of its handler there were. Ours has metrics; Go's program tells at its end.
+    pub(super) fn calls(mut self) -> Result<f64> {
         if self.job != Job::ControllerRuntime {
-            let counts = server.ask("counts")?;
-            return Ok(counts["PATCH merge"].as_f64().unwrap_or_default());
+            let series = "kopf_handler_outcomes_total{handler=\"create\",outcome=\"success\"}";
+            return self.probes.read()?.value(series).context("the replica tells no calls");
         }
         self.signal(Signal::Terminate)?;
         let mut output = self.process.0.stdout.take().context("the output was not captured")?;
