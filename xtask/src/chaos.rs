@@ -5,6 +5,7 @@
 //! be tested in the same way, on its own server with the same schedule.
 
 mod api;
+mod count;
 mod driver;
 mod faults;
 mod fleet;
@@ -43,7 +44,7 @@ pub(crate) struct Arguments {
     /// Use the embedded server, as `kopf cluster` (the default).
     #[arg(long)]
     embedded: bool,
-    /// How long edits and faults go on.
+    /// How long edits and faults continue.
     #[arg(long, default_value_t = 5.0)]
     minutes: f64,
     /// Try this operator with the same schedule, too.
@@ -73,6 +74,15 @@ pub(crate) struct Arguments {
     /// How replicas agree.
     #[arg(long, value_enum, default_value = "shards")]
     mode: fleet::Mode,
+    /// Only kill replicas, and count side effects; beside it, with controller-runtime.
+    #[arg(long, requires = "replicas")]
+    count: bool,
+    /// Stop the replicas with SIGTERM instead of killing them.
+    #[arg(long, requires = "count")]
+    stop: bool,
+    /// The duration of Leases in seconds; other times in proportion.
+    #[arg(long, requires = "count", default_value_t = 15.0)]
+    lease: f64,
     /// Write a report to be committed.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -94,6 +104,9 @@ impl Arguments {
             no_build: false,
             replicas: None,
             mode: fleet::Mode::Shards,
+            count: false,
+            stop: false,
+            lease: 15.0,
             report: None,
         }
     }
@@ -121,6 +134,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     ensure!(arguments.edits_per_second > 0.0, "`--edits-per-second` must be positive");
     ensure!(arguments.objects > 0, "`--objects` must be positive");
     let subjects = arguments.subjects();
+    if let Some(count) = arguments.replicas.filter(|_| arguments.count) {
+        return run_count(arguments, count);
+    }
     if !arguments.no_build {
         subject::build()?;
     }
@@ -158,11 +174,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 /// Runs several replicas of our operator on a new server.
 fn run_fleet(arguments: &Arguments, count: usize) -> Result<()> {
     ensure!(count > 0, "`--replicas` must be positive");
-    let folder = target().join("chaos").join("replicas");
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder)?;
-    }
-    std::fs::create_dir_all(&folder)?;
+    let folder = fresh_folder("replicas")?;
     subject::copy(&folder)?;
     let (minutes, replicas) = (arguments.minutes, (arguments.mode, count));
     println!("── chaos for {count} replicas: {minutes} minutes, seed {}", arguments.seed);
@@ -187,6 +199,51 @@ fn run_fleet(arguments: &Arguments, count: usize) -> Result<()> {
     Ok(())
 }
 
+/// Runs the counting operators at the same time, each with its own objects.
+fn run_count(arguments: &Arguments, replicas: usize) -> Result<()> {
+    ensure!(arguments.real, "`--count` needs `--real`");
+    if !arguments.no_build {
+        count::build()?;
+    }
+    let folder = fresh_folder("count")?;
+    count::copy(&folder)?;
+    let server = Server::real(&format!("chaos-count-{}", std::process::id()))?;
+    let Size { seed, length, edits_per_second, slots: objects } = arguments.size();
+    let (is_gentle, lease) = (arguments.stop, Duration::from_secs_f64(arguments.lease));
+    let plan = count::Plan { replicas, objects, length, edits_per_second, seed, is_gentle, lease };
+    let kubeconfig = server.kubeconfig().context("a real server has a kubeconfig")?;
+    let stage = count::Stage { endpoint: &server.endpoint, kubeconfig, folder: &folder, plan };
+    let [first, second, third] = count::Team::ALL.map(|team| stage.play(team));
+    let verdicts = crate::http::runtime()?.block_on(async {
+        tokio::select! {
+            verdicts = async { tokio::try_join!(first, second, third) } => verdicts,
+            () = run::interrupted() => bail!("interrupted"),
+        }
+    })?;
+    let verdicts = [verdicts.0, verdicts.1, verdicts.2];
+    let lease = arguments.lease;
+    let size = format!("{replicas} replicas, {objects} objects each, Leases of {lease} s");
+    let text = count::report(&heading(arguments), &size, &verdicts);
+    println!("{text}");
+    if let Some(path) = &arguments.report {
+        let complaint = || format!("could not write `{}`", path.display());
+        std::fs::write(path, text).with_context(complaint)?;
+    }
+    let violations: usize = verdicts.iter().map(count::Verdict::violations).sum();
+    ensure!(violations == 0, "{violations} violations; the files are in `{}`", folder.display());
+    Ok(())
+}
+
+/// An empty folder for the files of a run.
+fn fresh_folder(name: &str) -> Result<PathBuf> {
+    let folder = target().join("chaos").join(name);
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder)?;
+    }
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
 fn play_at_once(arguments: &Arguments, subjects: &[Subject]) -> Result<Vec<Outcome>> {
     std::thread::scope(|scope| {
         let threads: Vec<_> =
@@ -200,11 +257,7 @@ fn play_at_once(arguments: &Arguments, subjects: &[Subject]) -> Result<Vec<Outco
 
 /// Runs one operator on a new server.
 fn play(arguments: &Arguments, subject: Subject) -> Result<Outcome> {
-    let folder = target().join("chaos").join(subject.slug());
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder)?;
-    }
-    std::fs::create_dir_all(&folder)?;
+    let folder = fresh_folder(subject.slug())?;
     subject::copy(&folder)?;
     let minutes = arguments.minutes;
     println!("── chaos for {}: {minutes} minutes, seed {}", subject.name(), arguments.seed);

@@ -41,7 +41,7 @@ fn sources() -> Result<()> {
 /// Checks what the programs and packages do.
 fn programs() -> Result<()> {
     build::everything()?;
-    newcomer::run()?;
+    newcomer::run(&newcomer::Arguments::default())?;
     documentation()?;
     habits::dependencies()?;
     package::run()?;

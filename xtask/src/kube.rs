@@ -110,10 +110,13 @@ fn start(arguments: &UpArguments) -> Result<()> {
 
 fn launch(plan: &flags::Plan, binaries: &std::path::Path, controllers: bool) -> Result<()> {
     let state = &plan.state;
+    // To the standard error, because shells evaluate the output.
+    eprintln!("starting etcd and kube-apiserver");
     process::spawn(binaries, "etcd", &plan.etcd(), state)?;
     process::spawn(binaries, "kube-apiserver", &plan.apiserver(), state)?;
     wait_ready(state)?;
     if controllers {
+        eprintln!("starting kube-controller-manager");
         process::spawn(binaries, "kube-controller-manager", &plan.controllers(), state)?;
         wait_for(state, "/api/v1/namespaces/default/serviceaccounts/default")?;
     }

@@ -2,6 +2,7 @@
 //!
 //! Only dispatches; each command is a separate module.
 
+mod archive;
 mod book;
 mod chaos;
 mod charts;
@@ -25,7 +26,7 @@ mod wheels;
 
 use clap::{Parser, Subcommand};
 use fidelity::{differential, record, replay};
-use tools_support::{build, cluster, http, kubeconfig, steps};
+use tools_support::{build, cluster, environment, http, kubeconfig, steps};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The project's own commands")]
@@ -42,16 +43,18 @@ enum Command {
     Tidy,
     /// Run everything a submission must pass, in the order that fails fastest.
     Ci(ci::Arguments),
-    /// Do what the README tells a newcomer to do, to the letter.
+    /// Follow the README exactly, as a newcomer would.
     Readme,
     /// Do what a newcomer does with `kopf new`: create, test, run, handle an object.
-    Newcomer,
+    Newcomer(newcomer::Arguments),
     /// Run real clients (Kopf, kubectl, Python libraries) against our server, or any other.
     Conformance(conformance::Arguments),
     /// Build the native module of the Python package, and test the package.
     Python(python::Arguments),
     /// Build the wheels of the Python package, and check them.
     Wheels(wheels::Arguments),
+    /// Pack the command `kopf` for `cargo binstall`.
+    Archive(archive::Arguments),
     /// Check the book, and render it.
     Book(book::Arguments),
     /// Run the examples as their READMEs say, with a real kubectl.
@@ -88,15 +91,17 @@ enum Command {
 }
 
 fn main() -> anyhow::Result<()> {
+    environment::leave_cargo()?;
     match Arguments::parse().command {
         Command::Test => test_step::run(),
         Command::Tidy => tidy::run(),
         Command::Ci(arguments) => ci::run(&arguments),
         Command::Readme => readme::run(),
-        Command::Newcomer => newcomer::run(),
+        Command::Newcomer(arguments) => newcomer::run(&arguments),
         Command::Conformance(arguments) => conformance::run(&arguments),
         Command::Python(arguments) => python::run(&arguments),
         Command::Wheels(arguments) => wheels::run(&arguments),
+        Command::Archive(arguments) => archive::run(&arguments),
         Command::Book(arguments) => book::run(&arguments),
         Command::Demos(arguments) => demos::run(&arguments),
         Command::Rights(arguments) => rights::run(&arguments),

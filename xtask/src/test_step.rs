@@ -6,7 +6,7 @@ use crate::build::WORKSPACE;
 use crate::steps::step;
 
 /// The snapshot test of compile errors.
-const COMPILE_ERRORS: &str = "mistakes_are_told_in_one_sentence";
+const COMPILE_ERRORS: &str = "mistakes_are_reported_in_one_sentence";
 
 /// All tests that need nothing but Rust.
 ///

@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     /// Check that the committed pages are the build of their sources
     #[arg(long, conflicts_with_all = ["test", "pictures"])]
     check: bool,
-    /// Test the committed pages in Chromium (`CHROMIUM` says where it is)
+    /// Test the committed pages and the rendered book in Chromium (`CHROMIUM` says where it is)
     #[arg(long)]
     test: bool,
     /// Take the pictures of the README and the book
@@ -50,6 +50,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         build_operator()?;
         if arguments.test {
             browse("ui: in the browser", "test/browser.mjs", &browser)?;
+            browse_book(&browser)?;
         }
         if arguments.pictures {
             browse("ui: pictures", "test/pictures.mjs", &browser)?;
@@ -76,7 +77,17 @@ pub(crate) fn ci() -> Result<()> {
         return Ok(());
     };
     build_operator()?;
-    browse("ui: in the browser", "test/browser.mjs", &browser)
+    browse("ui: in the browser", "test/browser.mjs", &browser)?;
+    browse_book(&browser)
+}
+
+/// Opens all pages of the rendered book.
+fn browse_book(browser: &Path) -> Result<()> {
+    if !target().join("book/index.html").exists() {
+        println!("── book in the browser: SKIPPED, run `cargo xtask book` first");
+        return Ok(());
+    }
+    browse("book: in the browser", "test/book.mjs", browser)
 }
 
 fn folder() -> PathBuf {
@@ -154,6 +165,7 @@ fn browse(name: &str, script: &str, browser: &Path) -> Result<()> {
         .arg(script)
         .current_dir(folder())
         .env("CHROMIUM", browser)
+        .env("BOOK", target().join("book"))
         .env("OPERATOR", target().join("debug/example-web-ui"))
         .env("KOPF", target().join("debug/kopf"));
     command_step(name, command)

@@ -48,7 +48,11 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
 fn problem(page: &str, language: &str, code: &str, tested: &str) -> Option<String> {
     let (language, options) = language.split_once(',').unwrap_or((language, ""));
     match language {
-        "rust" if options.contains("ignore") => None,
+        // Included files are compiled where they are; programs exist only in integration tests.
+        "rust" if options.contains("ignore") => {
+            let is_elsewhere = code.contains("{{#include") || code.contains("CARGO_BIN_EXE_");
+            (!is_elsewhere).then(|| "Rust that is not compiled: remove `ignore`".to_owned())
+        }
         "rust" => {
             let is_tested = tested.contains(&format!("\"{page}\""))
                 || tested.contains(&format!("docs/src/{page}\""));

@@ -35,6 +35,9 @@ pub(super) use report::report;
 
 /// Longer than the duration of a Lease, so that others take over in the meantime.
 const AWAY_MS: std::ops::Range<u64> = 20_000..30_000;
+/// How long a process is frozen in runs of at least this length.
+const FROZEN_LONG: Duration = Duration::from_secs(60);
+const LONG_RUN: Duration = Duration::from_mins(4);
 /// How long a killed or stopped process is down.
 const DOWN_MS: std::ops::Range<u64> = 0..20_000;
 const PAUSE_MS: std::ops::Range<u64> = 2_000..8_000;
@@ -137,7 +140,7 @@ pub(super) async fn play(
         outcome = fleet.play(api, folder) => outcome,
         () = run::interrupted() => bail!("interrupted"),
         ended = supervise(&replicas) => Err(ended.err().context("nobody looks after the replicas")?),
-        ended = watcher::watch(endpoint, book.clone()) => {
+        ended = watcher::watch(&endpoint, world::GADGETS, &book) => {
             Err(ended.err().context("nobody watches the objects")?)
         }
     }
@@ -200,10 +203,12 @@ impl Fleet<'_> {
         let mut troubles = Vec::new();
         let mut deck = Vec::new();
         let end = self.size.length.mul_f64(FAULTS_UNTIL);
+        let is_long = self.size.length >= LONG_RUN;
+        let longest = if is_long { FROZEN_LONG } else { Duration::from_millis(AWAY_MS.end) };
         loop {
             sleep(Duration::from_millis(random.u64(PAUSE_MS))).await;
             let left = end.saturating_sub(began.elapsed());
-            if left < Duration::from_millis(AWAY_MS.end) {
+            if left < longest {
                 return Ok(troubles);
             }
             if deck.is_empty() {
@@ -216,7 +221,10 @@ impl Fleet<'_> {
                 Kind::Killed | Kind::Stopped => DOWN_MS,
                 Kind::Frozen | Kind::CutOff => AWAY_MS,
             };
-            let away = Duration::from_millis(random.u64(range));
+            let away = match kind {
+                Kind::Frozen if is_long => FROZEN_LONG,
+                _ => Duration::from_millis(random.u64(range)),
+            };
             troubles.extend(replica.suffer(kind, away).await?);
             if let Some(last) = troubles.last() {
                 println!("   {:.0?}: {last:?}", began.elapsed());

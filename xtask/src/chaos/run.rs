@@ -90,7 +90,7 @@ pub(super) async fn play(
         // Returning stops the operator and the server.
         () = interrupted() => bail!("interrupted"),
         ended = operator.supervise() => Err(ended.err().context("nobody looks after the operator")?),
-        ended = watcher::watch(endpoint, book.clone()) => {
+        ended = watcher::watch(&endpoint, world::GADGETS, &book) => {
             Err(ended.err().context("nobody watches the objects")?)
         }
     }

@@ -53,6 +53,14 @@ impl Server {
         Ok(Self { endpoint: Endpoint::from_file(&plane.kubeconfig())?, kind: Kind::Real(plane) })
     }
 
+    /// The administrator's kubeconfig of a real control plane.
+    pub(super) fn kubeconfig(&self) -> Option<PathBuf> {
+        match &self.kind {
+            Kind::Real(plane) => Some(plane.kubeconfig()),
+            Kind::Embedded { .. } => None,
+        }
+    }
+
     pub(super) fn authority(&self) -> &str {
         self.endpoint.server.trim_start_matches("https://")
     }

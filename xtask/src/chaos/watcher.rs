@@ -22,6 +22,15 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// The maximum silence of a frozen server; then the watch is opened again.
 const SILENCE_MAX: Duration = Duration::from_secs(150);
 
+/// Records the versions of objects that the watch reports.
+pub(super) trait Notes {
+    /// Records an object of a list or an event.
+    fn note(&self, object: &Value, is_gone: bool);
+
+    /// Versions may have been missed.
+    fn note_gap(&self);
+}
+
 /// Versions by uid and number.
 type Versions = BTreeMap<String, BTreeMap<u64, Version>>;
 
@@ -59,6 +68,16 @@ impl Book {
     }
 }
 
+impl Notes for Book {
+    fn note(&self, object: &Value, is_gone: bool) {
+        Self::note(self, object, is_gone);
+    }
+
+    fn note_gap(&self) {
+        self.gaps.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 /// One version of an object.
 pub(super) fn version_from(object: &Value, version: u64) -> Version {
     let meta = &object["metadata"];
@@ -78,14 +97,14 @@ pub(super) fn version_of(object: &Value) -> Option<u64> {
     object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
-/// Watches until the run is over.
-pub(super) async fn watch(endpoint: Endpoint, book: Book) -> Result<()> {
-    let mut api = Api::new(&endpoint)?;
+/// Watches the objects of a collection until the run is over.
+pub(super) async fn watch(endpoint: &Endpoint, collection: &str, notes: &impl Notes) -> Result<()> {
+    let mut api = Api::new(endpoint)?;
     let mut last: Option<String> = None;
     loop {
         let version = match last.take() {
             Some(version) => version,
-            None => match list(&mut api, &book).await {
+            None => match list(&mut api, collection, notes).await {
                 Ok(version) => version,
                 // The definition is being created, or the server is down.
                 Err(_) => {
@@ -94,30 +113,35 @@ pub(super) async fn watch(endpoint: Endpoint, book: Book) -> Result<()> {
                 }
             },
         };
-        last = follow(&api, &book, version).await;
+        last = follow(&api, collection, notes, version).await;
         if last.is_none() {
-            book.gaps.fetch_add(1, Ordering::Relaxed);
+            notes.note_gap();
         }
         tokio::time::sleep(RETRY_INTERVAL).await;
     }
 }
 
-async fn list(api: &mut Api, book: &Book) -> Result<String> {
-    let (status, answer) = api.try_send("GET", world::GADGETS, "application/json", None).await?;
+async fn list(api: &mut Api, collection: &str, notes: &impl Notes) -> Result<String> {
+    let (status, answer) = api.try_send("GET", collection, "application/json", None).await?;
     if status != 200 {
-        bail!("GET {}: {status}", world::GADGETS);
+        bail!("GET {collection}: {status}");
     }
     for object in answer["items"].as_array().into_iter().flatten() {
-        book.note(object, false);
+        notes.note(object, false);
     }
     let version = answer["metadata"]["resourceVersion"].as_str();
     Ok(version.context("a list without a version")?.to_owned())
 }
 
 /// Follows one stream; returns the version from which another one can continue.
-async fn follow(api: &Api, book: &Book, mut version: String) -> Option<String> {
+async fn follow(
+    api: &Api,
+    collection: &str,
+    notes: &impl Notes,
+    mut version: String,
+) -> Option<String> {
     let path =
-        format!("{}?watch=true&allowWatchBookmarks=true&resourceVersion={version}", world::GADGETS);
+        format!("{collection}?watch=true&allowWatchBookmarks=true&resourceVersion={version}");
     let Ok(Ok(mut stream)) =
         tokio::time::timeout(SILENCE_MAX, api.client().stream(&Request::get(&path))).await
     else {
@@ -137,8 +161,8 @@ async fn follow(api: &Api, book: &Book, mut version: String) -> Option<String> {
             let event: Value = serde_json::from_slice(&line).ok()?;
             let object = &event["object"];
             match event["type"].as_str() {
-                Some("ADDED" | "MODIFIED") => book.note(object, false),
-                Some("DELETED") => book.note(object, true),
+                Some("ADDED" | "MODIFIED") => notes.note(object, false),
+                Some("DELETED") => notes.note(object, true),
                 Some("BOOKMARK") => {}
                 _ => return None,
             }

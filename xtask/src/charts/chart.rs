@@ -8,12 +8,13 @@ use anyhow::{Result, ensure};
 use super::output;
 
 /// Enables all options that are off by default.
-const EVERYTHING: [&str; 7] = [
+const EVERYTHING: [&str; 8] = [
     "metrics.enabled=true",
     "metrics.serviceMonitor.enabled=true",
     "metrics.alerts.enabled=true",
     "metrics.dashboard.enabled=true",
     "networkPolicy.enabled=true",
+    "networkPolicy.metricsFrom={monitoring}",
     "podDisruptionBudget.enabled=true",
     "namespaces={team-a,team-b}",
 ];
@@ -69,6 +70,7 @@ impl Chart<'_> {
         let rendered = self.helm(&[&["template", "demo"][..], &all].concat(), true)?;
         ensure!(rendered.contains("kind: PrometheusRule"), "{rendered}");
         ensure!(rendered.contains("--namespace=team-b"), "{rendered}");
+        ensure!(rendered.contains("kubernetes.io/metadata.name: monitoring"), "{rendered}");
         let misspelt = self.helm(&["template", "demo", "--set", "replica=2"], true);
         ensure!(misspelt.is_err(), "a misspelt value was accepted");
         Ok(())

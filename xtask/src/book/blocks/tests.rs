@@ -8,10 +8,11 @@ fn complaints(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn rust_that_nobody_compiles_is_found() {
+fn uncompiled_rust_is_found() {
     let wanted = "docs/src/a.md:1: Rust that is not compiled: add the page to book.rs";
     assert_eq!(complaints("```rust\nfn main() {}\n```"), [wanted]);
-    assert!(complaints("```rust,ignore\nfn main() {}\n```").is_empty());
+    assert_eq!(complaints("```rust,ignore\nfn main() {}\n```").len(), 1);
+    assert!(complaints("```rust,ignore\n{{#include main.rs}}\n```").is_empty());
 }
 
 #[test]

@@ -16,7 +16,13 @@ pub(in crate::chaos) struct Takeover {
     /// Seconds from the fault to the first call by another process, for every object that the
     /// failed process had served before and another one served afterwards; sorted.
     pub(in crate::chaos) seconds: Vec<f64>,
+    /// The same for the objects for which no other replica failed shortly before or meanwhile: after
+    /// several failures in a row, the next owner of an object may be one that has failed too.
+    pub(in crate::chaos) alone: Vec<f64>,
 }
+
+/// A failed replica counts as alive for this long.
+const LEASE_SECONDS: f64 = 16.0;
 
 /// Concurrent calls of different processes for one object.
 ///
@@ -64,7 +70,13 @@ pub(super) fn takeovers(history: &History, troubles: &[Trouble]) -> Vec<Takeover
             })
             .collect();
         seconds.sort_by(f64::total_cmp);
-        Takeover { trouble: *trouble, seconds }
+        let is_alone = |seconds: &&f64| {
+            let window = trouble.began - LEASE_SECONDS..trouble.began + **seconds;
+            let others = troubles.iter().filter(|it| it.pid != trouble.pid);
+            !others.into_iter().any(|it| window.contains(&it.began))
+        };
+        let alone = seconds.iter().filter(is_alone).copied().collect();
+        Takeover { trouble: *trouble, seconds, alone }
     };
     troubles.iter().map(takeover).collect()
 }
@@ -112,6 +124,14 @@ mod tests {
     fn the_takeover_is_the_first_call_of_another_process() {
         let trouble = Trouble { kind: Kind::Killed, pid: 1, began: 5.0, ended: 6.0 };
         let found = takeovers(&history(&[(1, 1.0, 2.0), (2, 21.0, 22.0)]), &[trouble]);
-        assert_eq!(found[0].seconds, [16.0]);
+        assert_eq!((&found[0].seconds[..], &found[0].alone[..]), (&[16.0][..], &[16.0][..]));
+    }
+
+    #[test]
+    fn a_takeover_with_another_fault_in_between_is_not_alone() {
+        let trouble = |pid, began| Trouble { kind: Kind::Killed, pid, began, ended: began + 1.0 };
+        let troubles = [trouble(1, 5.0), trouble(3, 12.0)];
+        let found = takeovers(&history(&[(1, 1.0, 2.0), (2, 29.0, 30.0)]), &troubles);
+        assert_eq!((found[0].seconds.len(), found[0].alone.len()), (1, 0));
     }
 }

@@ -39,13 +39,12 @@ pub(in crate::chaos) fn report(
     for kind in Kind::ALL {
         let of_kind = || outcome.takeovers.iter().filter(|it| it.trouble.kind == kind);
         row(&format!("replicas {}", kind.name()), of_kind().count().to_string());
-        let mut seconds: Vec<f64> = of_kind().flat_map(|it| it.seconds.clone()).collect();
-        seconds.sort_by(f64::total_cmp);
-        if let (Some(middle), Some(last)) = (seconds.get(seconds.len() / 2), seconds.last()) {
-            row(
-                &format!("first call by another replica, {}", kind.name()),
-                format!("median {middle:.1} s, max {last:.1} s ({} objects)", seconds.len()),
-            );
+        let all = of_kind().flat_map(|it| it.seconds.clone()).collect();
+        let alone = of_kind().flat_map(|it| it.alone.clone()).collect();
+        for (seconds, title) in [(all, ""), (alone, ", without other faults meanwhile")] {
+            if let Some(text) = spread(seconds) {
+                row(&format!("first call by another replica, {}{title}", kind.name()), text);
+            }
         }
     }
     let settled =
@@ -59,4 +58,10 @@ pub(in crate::chaos) fn report(
         let _ = writeln!(text, "- {finding}");
     }
     text
+}
+
+fn spread(mut seconds: Vec<f64>) -> Option<String> {
+    seconds.sort_by(f64::total_cmp);
+    let (middle, last) = (seconds.get(seconds.len() / 2)?, seconds.last()?);
+    Some(format!("median {middle:.1} s, max {last:.1} s ({} objects)", seconds.len()))
 }
