@@ -276,6 +276,9 @@ fn its_commands_have_help_screens() {
               --secure-metrics
                   Serve metrics over TLS, only to those who may `get` the path `/metrics`
 
+              --metrics-from <NAME>
+                  In the NetworkPolicy, allow only Pods of this namespace to read the metrics; repeatable
+
               --extras
                   Also a ServiceMonitor, alert rules, a Grafana dashboard and a NetworkPolicy
 
@@ -384,7 +387,7 @@ fn missing_and_unreadable_kubeconfigs_are_reported() {
 }
 
 #[test]
-fn broken_manifests_are_told_with_their_place() {
+fn broken_manifests_are_reported_with_their_location() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("bad.yaml"), "a: 1\nb: [\n").expect("a file");
     let text = screen(folder.path(), &["run", "--embedded", "--load", "bad.yaml"]);
