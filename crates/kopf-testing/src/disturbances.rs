@@ -64,7 +64,8 @@ struct Inner {
     disturbances: usize,
     /// Whether the current life has started to watch.
     is_watching: bool,
-    /// Earlier responses to lists.
+    /// Earlier responses to lists of the current life. A server never responds to a new life with
+    /// a state from before its start, because lists without a version are consistent reads.
     lists: HashMap<String, Bytes>,
     record: Vec<String>,
 }
@@ -149,6 +150,7 @@ impl Disturbances {
         let act = match inner.crashes.remove(&number) {
             Some(is_taken) => {
                 inner.is_watching = false;
+                inner.lists.clear();
                 Act::Crash { is_taken }
             }
             None if inner.disturbances == 0 => return Act::Pass,

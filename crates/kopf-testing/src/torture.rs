@@ -26,8 +26,9 @@ const ROUNDS_VARIABLE: &str = "KOPF_TORTURE_ROUNDS";
 /// same state.
 ///
 /// Every round kills the operator at some of its requests, before or after the server has processed
-/// them. Every second round also rejects, delays and breaks requests, responds to lists with
-/// outdated states, and loses, repeats and delays the events of watches. Rounds are reproducible.
+/// them. Every second round also rejects, delays and breaks requests, repeats old responses to
+/// lists until the next kill, and loses, repeats and delays the events of watches. Rounds are
+/// reproducible.
 /// `KOPF_TORTURE_ROUNDS=500` in the environment sets the number of rounds.
 ///
 /// The scenario starts the operator with [`World::operate`]. Its `Ok` value is compared too. Timers

@@ -122,7 +122,7 @@ impl Transport {
         };
         let (parts, body) = response.into_parts();
         let body = body.collect().await?.to_bytes();
-        if parts.status.is_success() {
+        if parts.status.is_success() && !*self.is_shut.borrow() {
             disturbances.remember(asked, &body);
         }
         let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
