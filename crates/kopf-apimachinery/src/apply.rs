@@ -184,7 +184,7 @@ pub fn apply(
         && Shape::of(manager.api_version, manager.kind).is_some()
     {
         crate::schema::check_conversion(schema, &object)
-            .map_err(|problem| unconvertible(&object, &problem))?;
+            .map_err(|problem| unconvertible(applied, &problem))?;
     }
     Ok((object, managers.write()))
 }
@@ -282,8 +282,8 @@ fn mistyped(applied: &Value, problems: &[String]) -> StatusError {
 }
 
 /// The merged object cannot be decoded into its kind, for example because of a malformed quantity.
-fn unconvertible(object: &Value, problem: &str) -> StatusError {
-    let shown = shown_object(object);
+fn unconvertible(applied: &Value, problem: &str) -> StatusError {
+    let shown = shown_object(applied);
     let kind = shown.rsplit("; ").next().unwrap_or_default();
     StatusError::new(
         500,

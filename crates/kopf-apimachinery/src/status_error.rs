@@ -105,8 +105,11 @@ impl StatusError {
 
     /// 405 for a verb that the resource does not have.
     pub fn method_not_supported(group: &str, resource: &str, verb: &str) -> Self {
-        let message = "the server does not allow this method on the requested resource";
-        let _ = verb;
+        let message = match (resource, group) {
+            ("", _) => "the server does not allow this method on the requested resource".into(),
+            (_, "") => format!("{verb} is not supported on resources of kind {resource:?}"),
+            _ => format!("{verb} is not supported on resources of kind \"{resource}.{group}\""),
+        };
         Self::new(405, "MethodNotAllowed", message).about(group, resource, "")
     }
 

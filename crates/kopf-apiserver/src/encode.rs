@@ -298,7 +298,8 @@ impl Encoder {
             "apiVersion": self.resource.api_version(),
             "metadata": { "resourceVersion": resource_version.to_string() },
         });
-        if !self.resource.is_custom() {
+        // Custom resources have only the fields that are set, unless they are converted.
+        if !self.resource.is_custom() || self.representation.shape != Shape::Object {
             object["metadata"]["creationTimestamp"] = Value::Null;
         }
         if initial_events_end {
@@ -328,6 +329,11 @@ impl Encoder {
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": join_api_version("meta.k8s.io", version),
                 "metadata": {}, "items": null,
+            }),
+            _ if self.resource.is_custom() => json!({
+                "apiVersion": self.resource.api_version(),
+                "items": [],
+                "kind": self.resource.list_kind,
             }),
             _ => json!({
                 "kind": self.resource.list_kind,

@@ -192,7 +192,9 @@ fn static_answer(
             let is_one = request.path.starts_with("/openapi/v3/");
             let missing =
                 || if is_one { empty_page(StatusCode::NOT_FOUND) } else { not_found_page() };
-            if is_one && document.is_some() && !accepts_document(request.header("accept")) {
+            // The list of documents is the same for all formats.
+            let has_formats = is_one || request.path.starts_with("/openapi/v2");
+            if has_formats && document.is_some() && !accepts_document(request.header("accept")) {
                 return Ok(empty_page(StatusCode::NOT_ACCEPTABLE));
             }
             Ok(document.map_or_else(missing, |document| {
@@ -221,11 +223,15 @@ fn health(inner: &Inner, request: &Request) -> Response<Body> {
     let is_asked = |check: &&&str| {
         let is_ready_only = matches!(**check, "etcd-readiness" | "informer-sync" | "shutdown");
         let is_here = endpoint == "readyz" || !is_ready_only;
-        is_here && !excluded.contains(*check) && (only.is_empty() || only == **check)
+        is_here && (only.is_empty() || only == **check)
     };
     let mut text = String::new();
     let mut has_failed = false;
     for check in HEALTH_CHECKS.iter().filter(is_asked) {
+        if excluded.contains(check) {
+            text.push_str(&format!("[+]{check} excluded: ok\n"));
+            continue;
+        }
         match disk.as_ref().filter(|_| check.starts_with("etcd")) {
             Some(problem) => {
                 has_failed = true;
@@ -245,7 +251,7 @@ fn health(inner: &Inner, request: &Request) -> Response<Body> {
     text_response(StatusCode::OK, "ok")
 }
 
-/// Whether a client accepts an existing format of a group version's OpenAPI document.
+/// Whether a client accepts an existing format of an OpenAPI document.
 fn accepts_document(accept: &str) -> bool {
     let forms =
         ["application/json", "application/com.github.proto-openapi", "*/*", "application/*"];

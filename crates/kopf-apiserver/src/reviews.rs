@@ -1,5 +1,7 @@
 //! Requests that look like creations but only query: access and token reviews.
 
+mod selectors;
+
 use serde_json::{Value, json};
 
 use crate::access::{Attributes, Decision};
@@ -65,6 +67,7 @@ fn check(call: &Call, object: &Value) -> Result<(), StatusError> {
         let detail = "at least one of user or group must be specified";
         errors.push(FieldError::invalid("spec.user", &"".into(), detail));
     }
+    errors.extend(selectors::problems(&spec["resourceAttributes"]));
     let is_local = call.resource.namespaced;
     let metadata = object["metadata"].as_object().into_iter().flatten();
     let is_odd = |key: &str| !(key == "namespace" && is_local);

@@ -118,7 +118,12 @@ fn bind(key: &Key, claim: &Value, world: &dyn World, outcome: &mut Outcome) {
             },
         )
     } else {
-        world.get(&Key::new(VOLUMES, "", named))
+        // A volume that another claim has, or that is kept for one, is not taken.
+        let is_free = |volume: &Seen| {
+            at(volume, &["spec", "claimRef"]).is_none_or(Value::is_null)
+                || is_reserved_for(volume, claim)
+        };
+        world.get(&Key::new(VOLUMES, "", named)).filter(is_free)
     };
     let Some(volume) = volume else {
         if named.is_empty() {

@@ -29,3 +29,7 @@ pub(crate) const DEFINITIONS: Collection =
     Collection::of("customresourcedefinitions.apiextensions.k8s.io");
 pub(crate) const CLUSTER_ROLES: Collection =
     Collection::of("clusterroles.rbac.authorization.k8s.io");
+pub(crate) const FLOW_SCHEMAS: Collection =
+    Collection::of("flowschemas.flowcontrol.apiserver.k8s.io");
+pub(crate) const PRIORITY_LEVELS: Collection =
+    Collection::of("prioritylevelconfigurations.flowcontrol.apiserver.k8s.io");

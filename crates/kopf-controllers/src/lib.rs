@@ -15,6 +15,7 @@ mod definitions;
 mod deployments;
 mod disruptions;
 mod endpoints;
+mod flow_schemas;
 mod garbage;
 mod jobs;
 mod namespaces;
@@ -59,6 +60,7 @@ pub fn groups(setup: &Setup) -> [Vec<Box<dyn Controller>>; 4] {
         Box::new(aggregation::RoleAggregation),
         Box::new(quotas::Quotas),
         Box::new(policies::PolicyTypes),
+        Box::new(flow_schemas::FlowSchemas),
         Box::new(accounts::NamespaceAccounts { root_ca: setup.root_ca.clone() }),
     ];
     let workloads: Vec<Box<dyn Controller>> = vec![

@@ -5,6 +5,7 @@
 //! strategy are stored without special treatment. Independent of the store and the clock:
 //! strategies look up objects through [`Objects`].
 
+mod app_armor;
 mod certificates;
 mod claims;
 mod defaults;
@@ -14,6 +15,7 @@ pub mod go_structs;
 mod ids;
 mod jobs;
 mod kind;
+mod metadata_checks;
 mod pods;
 pub mod quota;
 mod rules;
@@ -34,6 +36,7 @@ use kopf_apimachinery::{
 pub use certificates::{CERTIFICATE_REQUESTS, name_requester};
 pub use ids::{IdSource, SequentialIds};
 pub use kind::{Generation, Kind, StatusMetadata};
+pub use metadata_checks::MetadataChecks;
 
 /// Looks up objects in the current state.
 pub trait Objects {
@@ -98,8 +101,18 @@ pub trait KindStrategy: Send + Sync {
     /// Makes the final changes to the stored form, after all validation.
     fn finish(&self, _object: &mut Value) {}
 
-    /// Warnings for the client, sent as `Warning` headers.
-    fn warnings(&self, _context: &KindContext<'_>, _object: &Value) -> Vec<String> {
+    /// Warnings about a new object as the client sent it, even if it turns out to be invalid.
+    fn early_warnings(&self, _context: &KindContext<'_>, _object: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Warnings about a valid object, sent as `Warning` headers; `old` is absent on creation.
+    fn warnings(
+        &self,
+        _context: &KindContext<'_>,
+        _object: &Value,
+        _old: Option<&Value>,
+    ) -> Vec<String> {
         Vec::new()
     }
 }

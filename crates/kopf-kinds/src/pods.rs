@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::KindContext;
 use super::fields::{fill, is_empty, items_mut, list, object_mut, text, text_at};
+use super::{KindContext, app_armor};
 use crate::quantity::Quantity;
 
 const TOKEN_MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -204,6 +204,7 @@ pub(super) fn prepare_create(context: &KindContext<'_>, object: &mut Value) {
         }]);
     }
     object["status"] = status;
+    app_armor::synchronise(object);
 }
 
 /// `Guaranteed` if every container has equal requests and limits, `BestEffort` if none has any.

@@ -43,6 +43,13 @@ use super::KindContext;
 use super::kind::Kind;
 use crate::FieldError;
 
+/// Whether an AppArmor profile is complete and consistent.
+pub(super) fn is_valid_app_armor(profile: &Value) -> bool {
+    let mut problems = Problems::default();
+    pod_security::app_armor(profile, "", &mut problems);
+    problems.found.is_empty()
+}
+
 /// The errors of a new object.
 pub(super) fn create(context: &KindContext<'_>, object: &Value) -> Vec<FieldError> {
     let mut problems = Problems::default();

@@ -130,7 +130,12 @@ fn allocate(context: &KindContext<'_>, object: &mut Value) {
     // A list without the older, single field is rejected later.
     if is_empty(spec, "clusterIP") && is_empty(spec, "clusterIPs") {
         let taken: HashSet<&str> = specs().map(|spec| text(spec, "clusterIP")).collect();
-        if let Some(address) = free_address(&taken, context.ids.number()) {
+        // A dry run takes no address, and shows that of the range instead.
+        let address = match context.is_dry_run {
+            true => Some(FIRST_ADDRESS.to_string()),
+            false => free_address(&taken, context.ids.number()),
+        };
+        if let Some(address) = address {
             spec["clusterIP"] = address.into();
         }
     }

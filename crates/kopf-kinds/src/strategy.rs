@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::kind::Kind;
-use super::{KindContext, KindStrategy, defaults, gated, rules};
+use super::{KindContext, KindStrategy, app_armor, defaults, gated, rules};
 use crate::{FieldError, shape};
 
 /// Every kind that is not declared by a CRD.
@@ -54,26 +54,33 @@ impl KindStrategy for BuiltIn {
         rules::update(context, object, old)
     }
 
-    fn warnings(&self, context: &KindContext<'_>, object: &Value) -> Vec<String> {
-        if !context.subresource.is_empty() {
+    fn early_warnings(&self, context: &KindContext<'_>, object: &Value) -> Vec<String> {
+        match address(context) {
+            ("", "pods") => app_armor::synchronise(&mut object.clone()),
+            _ => Vec::new(),
+        }
+    }
+
+    fn warnings(
+        &self,
+        context: &KindContext<'_>,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Vec<String> {
+        let (group, resource) = address(context);
+        // Humans rarely update pods, so upstream does not warn them.
+        let is_updated_pod = (group, resource) == ("", "pods") && old.is_some();
+        if !context.subresource.is_empty() || is_updated_pod {
             return Vec::new();
         }
-        let (group, resource) = address(context);
         // Updates that do not change the spec have already caused the warnings before.
-        let metadata = &object["metadata"];
-        let stored = context.objects.get(
-            &context.resource.table,
-            metadata["namespace"].as_str().unwrap_or_default(),
-            metadata["name"].as_str().unwrap_or_default(),
-        );
-        let is_new = stored.is_none();
         let generation = |object: &Value| object["metadata"]["generation"].as_i64();
-        if stored.is_some_and(|stored| generation(stored.content()) == generation(object)) {
+        if old.is_some_and(|old| generation(old) == generation(object)) {
             return Vec::new();
         }
         let mut warnings = Vec::new();
-        if is_new {
-            let name = metadata["name"].as_str().unwrap_or_default();
+        if old.is_none() {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
             warnings.extend(rules::warnings::of_name(group, resource, name));
             warnings.extend(rules::warnings::of_new(group, resource, object));
         }

@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::field_set::FieldSet;
 use super::json_text;
 use super::managers::{Malformed, Managers};
 use crate::encoding;
@@ -55,6 +56,15 @@ impl ManagedFields {
     /// Whether there are no managed fields.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Whether anybody owns the field at this path.
+    pub fn own(&self, path: &[&str]) -> bool {
+        let wanted = FieldSet::of_fields(&[path]);
+        Managers::decode_stored(self).is_some_and(|managers| {
+            let mut owners = managers.entries.values();
+            owners.any(|owner| !owner.fields.set().intersection(&wanted).is_empty())
+        })
     }
 
     /// The text.

@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::{field, finalizers, is_deleting, metadata_mut, text};
 use crate::FieldError;
 use crate::lockstep::find;
-use crate::resource::ResourceInfo;
 
 const GRACE: &str = "deletionGracePeriodSeconds";
 
@@ -36,8 +35,9 @@ pub fn carry_over(object: &mut Value, old: &Value) {
     }
 }
 
-/// Returns the changes of metadata that are not allowed.
-pub fn validate_update(resource: &ResourceInfo, object: &Value, old: &Value) -> Vec<FieldError> {
+/// Returns the changes of metadata that are not allowed, and the problems of labels, annotations and
+/// owners. The other problems are those of [`super::validate`].
+pub fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if is_deleting(old) {
         let stored = finalizers(old);
@@ -73,6 +73,6 @@ pub fn validate_update(resource: &ResourceInfo, object: &Value, old: &Value) -> 
             ));
         }
     }
-    errors.extend(super::validate(resource, object));
+    super::validate::validate_content(object, &mut errors);
     errors
 }

@@ -16,11 +16,17 @@ pub fn validate(resource: &ResourceInfo, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     validate_names(resource, field("name"), field("generateName"), &mut errors);
     validate_generation(field("generation"), &mut errors);
-    validate_labels(field("labels"), "metadata.labels", &mut errors);
-    validate_annotations(field("annotations"), "metadata.annotations", &mut errors);
-    validate_owners(field("ownerReferences"), &mut errors);
+    validate_content(object, &mut errors);
     validate_finalizers(field("finalizers"), &mut errors);
     errors
+}
+
+/// Adds the problems that are checked for new and for changed objects.
+pub(super) fn validate_content(object: &Value, errors: &mut Vec<FieldError>) {
+    let field = |key: &str| super::field(object, key).unwrap_or(&Value::Null);
+    validate_labels(field("labels"), "metadata.labels", errors);
+    validate_annotations(field("annotations"), "metadata.annotations", errors);
+    validate_owners(field("ownerReferences"), errors);
 }
 
 fn validate_names(

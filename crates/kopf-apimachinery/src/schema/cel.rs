@@ -29,7 +29,7 @@ use budget::Spent;
 
 pub use access::Access;
 pub use budget::{quickly, start as start_budget};
-pub use check::{Wanted, compile_problem, condition_problem, policy_warning};
+pub use check::{Wanted, compile_problem, compile_problem_of, condition_problem, policy_warning};
 pub use condition::{Admitted, Environment};
 pub use cost::{count_max, estimate as estimate_cost};
 pub(crate) use program::Programs;

@@ -32,6 +32,11 @@ pub(super) fn definition(source: &str) -> Schema {
     schema
 }
 
+/// Compiles a definition whose content is one value for field managers.
+pub(super) fn raw_definition(source: &str) -> Schema {
+    Schema { map_type: Some(MapType::Atomic), ..definition(source) }
+}
+
 /// Compiles `openAPIV3Schema` of a CRD version, with the fields that every object has.
 pub(super) fn custom(json: &Value) -> Schema {
     let mut schema = node(json, Dialect::Custom);

@@ -15,6 +15,8 @@ use crate::pack::{Pack, definition_name};
 static SCHEMAS: LazyLock<Definitions> =
     LazyLock::new(|| Definitions::new(Pack::open(include_bytes!("../../assets/schemas.pack"))));
 
+/// Free content that upstream always treats as one value.
+const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 /// Kinds behind a feature gate that was off in the server from which the pack was made.
 const MUTATING_POLICIES: &str = include_str!("../data/mutating-policies.json");
 /// The versions of those kinds.
@@ -53,7 +55,11 @@ impl Definitions {
         let sources: HashMap<String, Box<RawValue>> =
             serde_json::from_str(&text).expect("a package is an object of definitions");
         let entry = |(name, source): (String, Box<RawValue>)| {
-            (name.clone(), Definition::new(name, source.into(), compile::definition))
+            let compile = match name.as_str() {
+                RAW_EXTENSION => compile::raw_definition,
+                _ => compile::definition,
+            };
+            (name.clone(), Definition::new(name, source.into(), compile))
         };
         sources.into_iter().map(entry).collect()
     }

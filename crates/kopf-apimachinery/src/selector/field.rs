@@ -21,13 +21,16 @@ impl FieldSelector {
     /// Parses the text form, with upstream's error messages.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut terms = Vec::new();
-        for part in split_terms(text) {
+        let mut parts = split_terms(text);
+        // Errors are about the first part in this order.
+        parts.sort_unstable();
+        for part in parts {
             if part.is_empty() {
                 continue;
             }
             let (field, value, equal) = split_operator(&part)
                 .ok_or_else(|| format!("invalid selector: '{text}'; can't understand '{part}'"))?;
-            terms.push(Term { field: field.to_owned(), value: unescape(value), equal });
+            terms.push(Term { field: field.to_owned(), value: unescape(value)?, equal });
         }
         Ok(Self { terms })
     }
@@ -111,25 +114,36 @@ fn split_terms(text: &str) -> Vec<String> {
 }
 
 fn split_operator(term: &str) -> Option<(&str, &str, bool)> {
-    let position = term.find(['=', '!'])?;
-    let (field, rest) = term.split_at(position);
-    rest.strip_prefix("!=")
-        .map(|value| (field, value, false))
-        .or_else(|| rest.strip_prefix("==").map(|value| (field, value, true)))
-        .or_else(|| rest.strip_prefix('=').map(|value| (field, value, true)))
+    term.char_indices().find_map(|(position, _)| {
+        let (field, rest) = term.split_at(position);
+        rest.strip_prefix("!=")
+            .map(|value| (field, value, false))
+            .or_else(|| rest.strip_prefix("==").map(|value| (field, value, true)))
+            .or_else(|| rest.strip_prefix('=').map(|value| (field, value, true)))
+    })
 }
 
-fn unescape(value: &str) -> String {
+fn unescape(value: &str) -> Result<String, String> {
+    const INVALID: &str = "invalid field selector";
     let mut text = String::with_capacity(value.len());
     let mut characters = value.chars();
     while let Some(character) = characters.next() {
-        if character == '\\' {
-            text.extend(characters.next());
-        } else {
-            text.push(character);
+        match (character, character == '\\') {
+            (_, true) => match characters.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => text.push(escaped),
+                other => {
+                    let other = other.map(String::from).unwrap_or_default();
+                    return Err(format!("{INVALID}: invalid escape sequence: \\{other}"));
+                }
+            },
+            (',' | '=', _) => {
+                let number = u32::from(character);
+                return Err(format!("{INVALID}: unescaped character in value: {number}"));
+            }
+            _ => text.push(character),
         }
     }
-    text
+    Ok(text)
 }
 
 /// The value of a field as selectors see it; objects are always in their storage version.

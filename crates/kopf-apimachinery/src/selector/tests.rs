@@ -44,3 +44,17 @@ fn field_selectors_compare_texts() {
         "invalid selector: 'metadata.name'; can't understand 'metadata.name'"
     );
 }
+
+#[test]
+fn values_of_field_selectors_are_escaped() {
+    let object = json!({"metadata": {"name": "a,b=c"}});
+    assert!(FieldSelector::parse("metadata.name=a\\,b\\=c").unwrap().matches(&object));
+    for (text, problem) in [
+        ("a=b=c", "unescaped character in value: 61"),
+        ("a=\\x", "invalid escape sequence: \\x"),
+        ("a=b\\", "invalid escape sequence: \\"),
+    ] {
+        let problem = format!("invalid field selector: {problem}");
+        assert_eq!(FieldSelector::parse(text).unwrap_err(), problem);
+    }
+}

@@ -349,7 +349,7 @@ fn watch(
              application/vnd.kubernetes.protobuf;stream=watch",
         ));
     }
-    let options = WatchRequest::parse(call, &request.query)?;
+    let options = WatchRequest::parse(call, &request.query, request.header("accept"))?;
     let stream = rest::watch(call, options, encoder.clone());
     let content_type = encoder.representation.content_type();
     let mut response = bytes_response(StatusCode::OK, content_type, bytes::Bytes::new());
@@ -413,9 +413,28 @@ fn plain_decode_error(error: StatusError) -> StatusError {
     StatusError::new(500, "", format!("couldn't get{problem}"))
 }
 
+/// The kinds that every group version has, besides `DeleteOptions`.
+const META_KINDS: [&str; 10] = [
+    "Status",
+    "APIVersions",
+    "APIGroupList",
+    "APIGroup",
+    "APIResourceList",
+    "ListOptions",
+    "GetOptions",
+    "CreateOptions",
+    "UpdateOptions",
+    "PatchOptions",
+];
+
 fn check_options_kind(body: &Value) -> Result<(), StatusError> {
     let (kind, api_version) = (body["kind"].as_str(), body["apiVersion"].as_str());
     match (kind, api_version) {
+        (Some(kind), Some("v1")) if META_KINDS.contains(&kind) => {
+            let problem =
+                format!("converting (v1.{kind}) to (v1.DeleteOptions): unknown conversion");
+            Err(StatusError::new(500, "", problem))
+        }
         (Some(kind), Some(version)) if kind != "DeleteOptions" => Err(StatusError::new(
             500,
             "",

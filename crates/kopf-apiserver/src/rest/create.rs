@@ -95,6 +95,8 @@ async fn attempt(call: &mut Call, mut object: Value) -> Result<Arc<Stored>, Crea
         let generated = generate_name(call, &mut object);
         // Only a generated name can be retried, so only then is the object needed again.
         let mut candidate = if generated { object.clone() } else { std::mem::take(&mut object) };
+        let early = strategy.early_warnings(&call.kind_context(), &candidate);
+        call.warnings.extend(early);
         strategy.prepare_create(&call.kind_context(), &mut candidate);
         check(call, &candidate).await?;
         call.resource.settle_numbers(&mut candidate);
@@ -200,7 +202,7 @@ async fn check(call: &mut Call, object: &Value) -> Result<(), StatusError> {
     if &*call.resource.table == crd::TABLE {
         errors.extend(crd::validation::validate(object, None));
     }
-    warnings.extend(strategy.warnings(&context, object));
+    warnings.extend(strategy.warnings(&context, object, None));
     if call.resource.is_custom() {
         warnings.extend(meta::finalizer_warnings(object, None));
     }

@@ -1,5 +1,7 @@
 //! Converts a decoded body to an object of the requested resource: type, fields, defaults.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::Call;
@@ -25,8 +27,16 @@ pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
         // The YAML decoder reports duplicates before fields are checked, the JSON decoder together
         // with them.
         let is_yaml = body.duplicates.iter().any(|problem| problem.starts_with("line "));
+        let is_strict = call.options.field_validation == FieldValidation::Strict;
+        let duplicates = match is_yaml && is_strict {
+            true => vec![format!("yaml: unmarshal errors:\n  {}", body.duplicates.join("\n  "))],
+            false => body.duplicates,
+        };
         let place = if is_yaml { 0 } else { problems.len() };
-        problems.splice(place..place, body.duplicates);
+        problems.splice(place..place, duplicates);
+        if !is_yaml && !call.resource.is_custom() {
+            problems = in_document_order(&object, problems);
+        }
     }
     if let Some(schema) = call.resource.schema.clone()
         && !call.resource.is_custom()
@@ -44,6 +54,7 @@ pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
     }
     call.warnings.extend(problems);
     if is_clean {
+        forget_empty_managers(call, &mut object);
         finish_applied(call, &mut object);
     } else {
         finish(call, &mut object);
@@ -52,20 +63,51 @@ pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
     Ok(object)
 }
 
+/// Sorts problems such as `unknown field "spec.odd"` by the places of their fields in the document.
+fn in_document_order(object: &Value, mut problems: Vec<String>) -> Vec<String> {
+    fn walk(value: &Value, path: &str, places: &mut HashMap<String, usize>) {
+        let place = places.len();
+        places.entry(path.to_owned()).or_insert(place);
+        match value {
+            Value::Object(fields) => fields.iter().for_each(|(name, value)| match path {
+                "" => walk(value, name, places),
+                _ => walk(value, &format!("{path}.{name}"), places),
+            }),
+            Value::Array(items) => items.iter().enumerate().for_each(|(index, item)| {
+                walk(item, &format!("{path}[{index}]"), places);
+            }),
+            _ => {}
+        }
+    }
+    if problems.len() > 1 {
+        let mut places = HashMap::new();
+        walk(object, "", &mut places);
+        problems.sort_by_key(|problem| {
+            let field = problem.split('"').nth(1).unwrap_or_default();
+            places.get(field).copied().unwrap_or(usize::MAX)
+        });
+    }
+    problems
+}
+
 /// Whether an object has no unknown fields and nothing to prune.
 pub(super) fn is_clean(call: &Call, object: &Value) -> bool {
     call.resource.schema.as_ref().is_none_or(|schema| schema::is_clean(schema, object))
 }
 
-/// Prunes, tidies and fills in defaults, as after every decoding and every patch.
-pub(crate) fn finish(call: &Call, object: &mut Value) {
-    // Custom resources lose empty lists in their metadata when they are decoded, so that these do
-    // not reset managers as they do elsewhere.
+/// Custom resources lose empty lists in their metadata when they are decoded, so that these do not
+/// reset managers as they do elsewhere.
+pub(super) fn forget_empty_managers(call: &Call, object: &mut Value) {
     if call.resource.is_custom()
         && object["metadata"]["managedFields"].as_array().is_some_and(Vec::is_empty)
     {
         meta::metadata_mut(object).shift_remove("managedFields");
     }
+}
+
+/// Prunes, tidies and fills in defaults, as after every decoding and every patch.
+pub(crate) fn finish(call: &Call, object: &mut Value) {
+    forget_empty_managers(call, object);
     if let Some(schema) = &call.resource.schema {
         schema::prune(schema, object);
     }
@@ -245,5 +287,24 @@ fn json_kind(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::in_document_order;
+
+    #[test]
+    fn strict_errors_come_in_the_order_of_the_document() {
+        let object = json!({"metadata": {"name": "a"}, "list": [{"b": 1}], "odd": 1});
+        let problems = ["odd", "list[0].b", "metadata.name"];
+        let sorted = in_document_order(
+            &object,
+            problems.map(|field| format!("unknown field {field:?}")).into(),
+        );
+        let expected = ["metadata.name", "list[0].b", "odd"];
+        assert_eq!(sorted, expected.map(|field| format!("unknown field {field:?}")));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::create::{CreateError, create_unless_taken};
-use super::object::{finish, finish_applied, is_clean};
+use super::object::{finish, finish_applied, forget_empty_managers, is_clean};
 use super::update::{ATTEMPTS_MAX, check_version_syntax, modified, update_present};
 use super::{Call, Change, Made, admit, update_with};
 use crate::apply::{self, ManagedFields, Owned};
@@ -184,7 +184,13 @@ fn retype(call: &mut Call, mut object: Value, sent: &Sent<'_>) -> Result<Value, 
                 true => Vec::new(),
                 false => schema::unknown_fields(schema, &object),
             };
-            let mut problems = sent.patch.duplicates.clone();
+            let mut problems = match sent.kind {
+                PatchKind::Json => json_patch_problems(sent.patch),
+                _ => sent.patch.duplicates.clone(),
+            };
+            // The patched object is written with sorted fields before it is decoded.
+            let mut unknown = unknown;
+            unknown.sort_by_cached_key(|path| sort_key(path));
             problems.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
             if !problems.is_empty() && call.options.field_validation == FieldValidation::Strict {
                 let problem = format!("strict decoding error: {}", problems.join(", "));
@@ -194,6 +200,7 @@ fn retype(call: &mut Call, mut object: Value, sent: &Sent<'_>) -> Result<Value, 
         }
     }
     if is_clean {
+        forget_empty_managers(call, &mut object);
         finish_applied(call, &mut object);
     } else {
         finish(call, &mut object);
@@ -201,6 +208,30 @@ fn retype(call: &mut Call, mut object: Value, sent: &Sent<'_>) -> Result<Value, 
     super::update::check_address(call, &object)?;
     super::update::place(call, &mut object)?;
     Ok(object)
+}
+
+/// The unknown and duplicate fields of the operations of a JSON patch.
+fn json_patch_problems(patch: &Decoded) -> Vec<String> {
+    const FIELDS: [&str; 4] = ["op", "path", "from", "value"];
+    let mut problems: Vec<String> =
+        patch.duplicates.iter().map(|problem| format!("json patch {problem}")).collect();
+    for (index, operation) in patch.value.as_array().into_iter().flatten().enumerate() {
+        let names = operation.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+        let unknown = names.filter(|name| !FIELDS.contains(name));
+        problems
+            .extend(unknown.map(|name| format!("json patch unknown field \"[{index}].{name}\"")));
+    }
+    problems
+}
+
+/// The place of a path such as `spec.list[3].name` in a document with sorted fields.
+fn sort_key(path: &str) -> Vec<(String, usize)> {
+    let step = |step: &str| {
+        let (name, index) = step.split_once('[').unwrap_or((step, ""));
+        let index = index.split(']').next().unwrap_or_default().parse().unwrap_or(0);
+        (name.to_owned(), index)
+    };
+    path.split('.').map(step).collect()
 }
 
 impl Sent<'_> {
@@ -417,9 +448,12 @@ pub(super) fn run_apply(
 /// Checks the applied configuration; fields that this endpoint may not set are undone after the
 /// merge.
 fn check_applied(call: &mut Call, body: Decoded) -> Result<Value, StatusError> {
-    let applied = body.value;
+    let mut applied = body.value;
+    // Applied configurations are converted from YAML to JSON, which writes 9.0 as 9.
+    crate::shape::tidy_numbers(&mut applied);
     // The YAML decoder reports all its problems in one message, one per line after a heading.
-    for problem in &body.duplicates {
+    let is_warned = call.options.field_validation == FieldValidation::Warn;
+    for problem in body.duplicates.iter().filter(|_| is_warned) {
         let lines = problem.lines().map(str::trim).filter(|line| !line.ends_with("errors:"));
         call.warnings.extend(lines.map(str::to_owned));
     }

@@ -114,6 +114,10 @@ pub(crate) async fn apply(call: &mut Call, applied: &Value) -> Result<Arc<Stored
     }
     update_with(call, Change::Apply, |call, present| {
         let path = paths(call).spec_replicas;
+        let steps: Vec<&str> = path.split('.').filter(|key| !key.is_empty()).collect();
+        if call.resource.is_custom() && !present.managed.own(&steps) {
+            return Err(no_owner());
+        }
         let mut live = present.object.clone();
         // A scale of 0 omits the field in JSON.
         if at(&live, &path) == 0 {
@@ -138,6 +142,17 @@ pub(crate) async fn apply(call: &mut Call, applied: &Value) -> Result<Arc<Stored
         Ok(Made::tracked(object, managed))
     })
     .await
+}
+
+/// Upstream cannot find out who owned the replicas of a custom resource before the first apply.
+fn no_owner() -> StatusError {
+    StatusError::new(
+        500,
+        "",
+        "failed to create manager for existing fields: failed to convert live object (/; \
+         autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid \
+         group/version: autoscaling/v1",
+    )
 }
 
 /// Rejects a body that is not a `Scale` of this namespace.

@@ -197,7 +197,7 @@ async fn attempt(
 ) -> Result<Option<Arc<Stored>>, StatusError> {
     let Made { mut object, managed } = made;
     let old = before.object;
-    check_identity(call, change, &object, stored)?;
+    let fixed = check_identity(call, change, &object, stored)?;
     // Before anything is undone: writers own what they intended to write.
     let is_settled = convert::has_versions(&call.resource) && !apply::resets_managers(&object);
     let managed = managed.unwrap_or_else(|| track(call, &mut object, before));
@@ -226,7 +226,7 @@ async fn attempt(
     if call.info.subresource != "binding" {
         generation::advance(&call.resource, &call.info.subresource, &mut object, old);
     }
-    check(call, &object, old).await?;
+    check(call, &object, old, fixed).await?;
     call.resource.settle_numbers(&mut object);
     if is_concerned {
         let after = Owned { object: &object, managed: &managed };
@@ -292,17 +292,17 @@ fn check_identity(
     change: Change,
     object: &Value,
     stored: &Stored,
-) -> Result<(), StatusError> {
+) -> Result<Vec<FieldError>, StatusError> {
     if change == Change::Put {
         check_precondition(call, meta::text(object, "uid"), stored.uid())?;
     }
     check_version(call, meta::text(object, "resourceVersion"), stored)?;
     // The status of custom resources is written without changing metadata.
     let spares_metadata = call.resource.is_custom() && call.info.subresource == "status";
-    if change != Change::Put && !spares_metadata {
-        check_fixed_metadata(call, object, stored)?;
-    }
-    Ok(())
+    Ok(match change != Change::Put && !spares_metadata {
+        true => fixed_metadata_problems(call, object, stored),
+        false => Vec::new(),
+    })
 }
 
 /// Rejects writes with an outdated version; some kinds require a version.
@@ -366,8 +366,8 @@ pub(super) fn check_version_syntax(version: &str) -> Result<(), StatusError> {
     Err(StatusError::new(500, "", problem))
 }
 
-/// Rejects changes of metadata that only the server may make.
-fn check_fixed_metadata(call: &Call, object: &Value, stored: &Stored) -> Result<(), StatusError> {
+/// The changes of metadata that only the server may make.
+fn fixed_metadata_problems(call: &Call, object: &Value, stored: &Stored) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let old = stored.content();
     let uid = meta::text(object, "uid");
@@ -383,14 +383,8 @@ fn check_fixed_metadata(call: &Call, object: &Value, stored: &Stored) -> Result<
             format!("Invalid value: {shown}: field is immutable"),
         ));
     }
-    if errors.is_empty() {
-        return Ok(());
-    }
-    // Upstream validates metadata in the generic code and again in the strategy, so causes occur
-    // twice.
-    let doubled: Vec<FieldError> =
-        errors.iter().flat_map(|error| [error.clone(), error.clone()]).collect();
-    Err(call.invalid(&call.info.name, &doubled))
+    let checks = kinds::MetadataChecks::of(&call.resource, &call.info.subresource);
+    std::iter::repeat_n(errors, 1 + checks.as_changed).flatten().collect()
 }
 
 /// Undoes changes that this endpoint may not make.
@@ -443,11 +437,23 @@ fn track(call: &Call, object: &mut Value, old: Owned<'_>) -> ManagedFields {
     apply::track_update(&manager, call.resource.schema.as_deref(), Some(old), object)
 }
 
-async fn check(call: &mut Call, object: &Value, old: &Value) -> Result<(), StatusError> {
-    // Upstream validates metadata in the generic code and again in the strategy, so causes occur
-    // twice.
-    let mut errors = meta::validate_update(&call.resource, object, old);
-    errors.extend(errors.clone());
+/// The problems of metadata. Upstream checks it in the generic code and again for the kind, as that
+/// of a new object, of a changed one, or of both, so causes occur several times.
+fn metadata_problems(call: &Call, object: &Value, old: &Value) -> Vec<FieldError> {
+    let checks = kinds::MetadataChecks::of(&call.resource, &call.info.subresource);
+    let new = meta::validate(&call.resource, object);
+    let changed = meta::validate_update(object, old);
+    let new = std::iter::repeat_n(new, 1 + checks.as_new);
+    new.chain(std::iter::repeat_n(changed, 1 + checks.as_changed)).flatten().collect()
+}
+
+async fn check(
+    call: &mut Call,
+    object: &Value,
+    old: &Value,
+    mut errors: Vec<FieldError>,
+) -> Result<(), StatusError> {
+    errors.extend(metadata_problems(call, object, old));
     let mut warnings = Vec::new();
     let verdict = verdict::of(call, object, Some(old)).await?;
     errors.extend(verdict.errors);
@@ -459,7 +465,7 @@ async fn check(call: &mut Call, object: &Value, old: &Value) -> Result<(), Statu
     if &*call.resource.table == crd::TABLE && call.info.subresource.is_empty() && !call.nested {
         errors.extend(crd::validation::validate(object, Some(old)));
     }
-    warnings.extend(strategy.warnings(&context, object));
+    warnings.extend(strategy.warnings(&context, object, Some(old)));
     if call.resource.is_custom() && call.info.subresource.is_empty() {
         warnings.extend(meta::finalizer_warnings(object, Some(old)));
     }

@@ -29,11 +29,12 @@ pub(crate) struct WatchRequest {
     bookmarks: bool,
     send_initial_events: Option<bool>,
     timeout: Option<Duration>,
+    wants_lists: bool,
 }
 
 impl WatchRequest {
     /// Reads the options and checks their combination.
-    pub(crate) fn parse(call: &Call, query: &Query) -> Result<Self, StatusError> {
+    pub(crate) fn parse(call: &Call, query: &Query, accept: &str) -> Result<Self, StatusError> {
         let mut selector = Selector::parse(
             query.text("labelSelector"),
             query.text("fieldSelector"),
@@ -61,10 +62,11 @@ impl WatchRequest {
             resource_version: parse_version(query.text("resourceVersion"))?,
             bookmarks: query.flag("allowWatchBookmarks"),
             send_initial_events,
+            // A negative time is over at once.
             timeout: parse_number(query, "timeoutSeconds")?
-                .and_then(|seconds| u64::try_from(seconds).ok())
-                .filter(|seconds| *seconds > 0)
-                .map(Duration::from_secs),
+                .filter(|seconds| *seconds != 0)
+                .map(|seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or_default())),
+            wants_lists: accept.contains("as=PartialObjectMetadataList"),
         })
     }
 }
@@ -157,6 +159,8 @@ struct Watcher {
     last_bookmark: BoxFuture<'static, ()>,
     last_bookmark_sent: bool,
     deadline: BoxFuture<'static, ()>,
+    // Whether the client wants events as lists, which they are not: the first one ends the watch.
+    wants_lists: bool,
     ended: bool,
 }
 
@@ -186,9 +190,13 @@ impl Watcher {
             // A very short watch gets no final bookmark.
             last_bookmark_sent: timeout <= BOOKMARK_BEFORE_END,
             deadline: clock.sleep(timeout),
+            wants_lists: request.wants_lists,
             ended: false,
             inner,
         };
+        if timeout.is_zero() {
+            return watcher;
+        }
         let from_start = request.resource_version.unwrap_or(0) == 0;
         let initial = request.send_initial_events.unwrap_or(from_start);
         let snapshot = watcher.inner.store.snapshot();
@@ -411,7 +419,9 @@ impl Watcher {
     }
 
     fn write(&mut self, kind: &str, packed: &Arc<Packed>) {
-        if self.encoder.sends_stored_bytes() {
+        if self.wants_lists {
+            self.cursor = None;
+        } else if self.encoder.sends_stored_bytes() {
             write_event(&mut self.frame, kind, packed.encoded());
         } else {
             // Ages in tables are computed when the event is sent.

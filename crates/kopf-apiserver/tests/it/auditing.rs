@@ -149,7 +149,7 @@ async fn health_tells_its_parts() {
          [+]shutdown ok\nreadyz check passed\n"
     );
     let (_, text) = get("/livez?verbose&exclude=etcd").await;
-    assert_eq!(text, "[+]ping ok\n[+]log ok\nlivez check passed\n");
+    assert_eq!(text, "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\nlivez check passed\n");
     assert_eq!(get("/readyz/etcd?verbose").await.1, "[+]etcd ok\nreadyz/etcd check passed\n");
 }
 

@@ -155,11 +155,20 @@ fn cron_job(object: &mut Value) {
     }
 }
 
+const OTHER_METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
+
 fn autoscaler(object: &mut Value) {
     let is_second_version = object["apiVersion"] == "autoscaling/v2";
+    // The first version keeps its other metrics there.
+    let metrics = object["metadata"]["annotations"][OTHER_METRICS].as_str().unwrap_or_default();
+    let other_metrics: Value = serde_json::from_str(metrics).unwrap_or_default();
+    let has_others = other_metrics.as_array().is_some_and(|metrics| !metrics.is_empty());
     let Some(spec) = object_mut(object, "spec") else { return };
     fill(spec, "minReplicas", 1);
     if !is_second_version {
+        if !has_others {
+            fill(spec, "targetCPUUtilizationPercentage", 80);
+        }
         return;
     }
     if is_empty(spec, "metrics") {

@@ -201,7 +201,10 @@ fn rule(rule: &Value, path: &str, problems: &mut Problems) {
             problems.required(&format!("{path}.{field}"), "");
         }
         if values.len() > 1 && values.iter().any(|value| value == "*") {
-            let shown = go_text::string_list(&rule[field]);
+            let mut shown = go_text::string_list(&rule[field]);
+            if field == "operations" {
+                shown = shown.replacen("[]string", "[]admissionregistration.OperationType", 1);
+            }
             let detail = format!("if '*' is present, must not specify other {what}");
             problems.invalid_text(&format!("{path}.{field}"), &shown, &detail);
         }

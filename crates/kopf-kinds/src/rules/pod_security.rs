@@ -141,7 +141,7 @@ fn seccomp(profile: &Value, path: &str, problems: &mut Problems) {
     }
 }
 
-fn app_armor(profile: &Value, path: &str, problems: &mut Problems) {
+pub(super) fn app_armor(profile: &Value, path: &str, problems: &mut Problems) {
     const LENGTH_MAX: usize = 4095;
     const MISSING: &str = "must be set when AppArmor type is Localhost";
     if !profile.is_object() {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::pod_spec::check_label;
-use super::{Problems, admission, go_text, labels, workloads};
+use super::{Problems, admission, go_text, labels, resources, scheduling, workloads};
 use crate::fields::{is_empty, list, text};
 use crate::names::subdomain_problems;
 
@@ -42,9 +42,23 @@ pub(super) fn check(group: &str, resource: &str, object: &Value, problems: &mut 
         ("scheduling.k8s.io", "priorityclasses") => priority_class(object, problems),
         ("node.k8s.io", "runtimeclasses") => {
             check_label(text(object, "handler"), "handler", problems);
+            runtime_class(object, problems);
         }
         _ => {}
     }
+}
+
+/// Checks what a runtime class adds to pods.
+fn runtime_class(object: &Value, problems: &mut Problems) {
+    if object["overhead"].is_object() {
+        let amounts = serde_json::json!({ "limits": object["overhead"]["podFixed"] });
+        resources::check(&amounts, "overhead", problems);
+    }
+    let scheduling = &object["scheduling"];
+    let path = "scheduling.nodeSelector";
+    crate::meta::validate_labels(&scheduling["nodeSelector"], path, &mut problems.found);
+    // Upstream repeats the name of the field.
+    scheduling::tolerations(scheduling, "scheduling.tolerations", problems);
 }
 
 fn role(object: &Value, problems: &mut Problems) {

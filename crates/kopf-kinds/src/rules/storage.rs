@@ -129,10 +129,9 @@ fn data_sources(spec: &Value, owner: &str, problems: &mut Problems) {
         ["apiGroup", "kind", "name"].iter().any(|field| old_way[*field] != new_way[*field]);
     if !is_empty(new_way, "namespace") {
         let detail = "may not be specified when dataSourceRef.namespace is specified";
-        problems.invalid_text(owner, &format!("{owner}.dataSource"), detail);
+        problems.invalid_text(owner, DATA_SOURCE, detail);
     } else if is_other {
-        let shown = format!("{owner}.dataSource");
-        problems.invalid_text(owner, &shown, "must match dataSourceRef");
+        problems.invalid_text(owner, DATA_SOURCE, "must match dataSourceRef");
     }
 }
 
@@ -354,6 +353,10 @@ pub(super) fn volume_update(object: &Value, old: &Value, problems: &mut Problems
     problems.immutable("volumeMode", &spec["volumeMode"], &old_spec["volumeMode"]);
 }
 
+/// A path, as Go prints the struct.
+const DATA_SOURCE: &str =
+    "field.Path{name:\"dataSource\", index:\"\", parent:(*field.Path)(0xc000000000)}";
+
 /// The errors of a claim's status.
 pub(super) fn claim_status(object: &Value, problems: &mut Problems) {
     const STATES: [&str; 5] = [
@@ -372,7 +375,11 @@ pub(super) fn claim_status(object: &Value, problems: &mut Problems) {
     for (name, state) in amounts("allocatedResourceStatuses") {
         allocated_name(&name, path, problems);
         if !state.as_str().is_some_and(|state| STATES.contains(&state)) {
-            problems.one_of(path, &name.as_str().into(), &STATES);
+            // Upstream prints a value that is not a string for Go.
+            let listed = STATES.map(|state| format!("{state:?}")).join(", ");
+            let message = format!("Unsupported value: {name}: supported values: {listed}");
+            let reason = crate::FieldErrorReason::NotSupported;
+            problems.found.push(crate::FieldError::new(reason, path, message));
         }
     }
     for (name, amount) in amounts("allocatedResources") {

@@ -203,7 +203,11 @@ fn initiator(name: &Value, path: &str, problems: &mut Problems) {
     } else if text.starts_with("naa") {
         text.get(4..).is_some_and(|rest| is_word(rest, 32))
     } else {
-        let detail = "must be valid format starting with iqn, eui, or naa";
+        // The message about a persistent volume is shorter.
+        let detail = match path.starts_with("spec.iscsi.") {
+            true => "must be valid format",
+            false => "must be valid format starting with iqn, eui, or naa",
+        };
         problems.invalid(path, name, detail);
         return;
     };

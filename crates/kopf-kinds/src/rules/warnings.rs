@@ -33,12 +33,15 @@ pub(crate) fn of(group: &str, resource: &str, object: &Value) -> Vec<String> {
         pod_specs::before(spec, metadata, path, &mut warnings);
         for (container, place) in containers(spec, path) {
             pod_specs::annotations(container, spec, metadata, path, &mut warnings);
-            for kind in ["limits", "requests"] {
-                let at = format!("{place}.resources.{kind}");
-                pod_specs::fractions(&container["resources"][kind], &at, &mut warnings);
+            for name in pod_specs::WHOLE_AMOUNTS {
+                for kind in ["limits", "requests"] {
+                    let at = format!("{place}.resources.{kind}");
+                    let amount = &container["resources"][kind][name];
+                    warnings.extend(pod_specs::fraction(amount, name, &at));
+                }
             }
+            variables(container, &place, &mut warnings);
         }
-        variables(spec, path, &mut warnings);
         ports(spec, path, &mut warnings);
         pod_specs::after(spec, path, &mut warnings);
     }
@@ -168,24 +171,22 @@ fn containers<'spec>(
     })
 }
 
-fn variables(spec: &Value, path: &str, warnings: &mut Vec<String>) {
-    for (container, path) in containers(spec, path) {
-        let mut seen = HashSet::new();
-        for (index, variable) in list(container, "env").iter().enumerate() {
-            let name = text(variable, "name");
-            if seen.insert(name) {
-                continue;
-            }
-            let reference = format!("$({name})");
-            let value = text(variable, "value");
-            // A value that extends the previous one is intended.
-            let extends = value.contains(&reference) && value != reference;
-            if !extends || variable["valueFrom"].is_object() {
-                warnings.push(format!(
-                    "{path}.env[{index}]: hides previous definition of {name:?}, which may be \
-                     dropped when using apply"
-                ));
-            }
+fn variables(container: &Value, path: &str, warnings: &mut Vec<String>) {
+    let mut seen = HashSet::new();
+    for (index, variable) in list(container, "env").iter().enumerate() {
+        let name = text(variable, "name");
+        if seen.insert(name) {
+            continue;
+        }
+        let reference = format!("$({name})");
+        let value = text(variable, "value");
+        // A value that extends the previous one is intended.
+        let extends = value.contains(&reference) && value != reference;
+        if !extends || variable["valueFrom"].is_object() {
+            warnings.push(format!(
+                "{path}.env[{index}]: hides previous definition of {name:?}, which may be dropped \
+                 when using apply"
+            ));
         }
     }
 }

@@ -44,8 +44,22 @@ pub enum Wanted {
 ///
 /// Returns the text that follows `compilation failed: ` or `cel expression `.
 pub fn compile_problem(schema: &Schema, source: &str, result: Wanted) -> Option<String> {
+    compile_problem_of(schema, source, false, result)
+}
+
+/// The same for an expression whose `oldSelf` may be optional.
+pub fn compile_problem_of(
+    schema: &Schema,
+    source: &str,
+    has_optional_old: bool,
+    result: Wanted,
+) -> Option<String> {
     let this = Kind::of(schema, "selfType0");
-    let variables = [("self", this.clone()), ("oldSelf", this)];
+    let old = match has_optional_old {
+        true => Kind::Optional(Box::new(this.clone())),
+        false => this.clone(),
+    };
+    let variables = [("self", this), ("oldSelf", old)];
     let variables = variables.map(|(name, kind)| (name.to_owned(), kind)).into();
     match diagnose(source, variables, false) {
         Err(problems) => Some(problems),

@@ -55,10 +55,17 @@ impl Node<'_> {
         outcome.matched += 1;
         let value = Value::Number(number.clone());
         let bound = |bound: &Option<Number>| bound.as_ref().map(|bound| bound_for(number, bound));
-        if let Some(factor) = &bound(&schema.multiple_of)
-            && !is_multiple(number, factor)
-        {
-            self.invalid(outcome, &value, &format!("should be a multiple of {}", shown(factor)));
+        if let Some(factor) = &bound(&schema.multiple_of) {
+            if factor.as_f64().is_some_and(|factor| factor <= 0.0) {
+                let (path, shown) = (self.path(), shown(factor));
+                let text =
+                    format!("factor MultipleOf declared for {path} must be positive: {shown}");
+                let factor = Value::Number(factor.clone());
+                outcome.add(FieldError::invalid(self.field(), &factor, &text), text);
+            } else if !is_multiple(number, factor) {
+                let detail = format!("should be a multiple of {}", shown(factor));
+                self.invalid(outcome, &value, &detail);
+            }
         }
         if let Some(minimum) = &bound(&schema.minimum) {
             let (below, words) = match schema.exclusive_minimum {

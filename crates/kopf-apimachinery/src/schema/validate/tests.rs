@@ -110,6 +110,11 @@ fn numbers() {
         json!(7),
         &["v: Invalid value: 7: v in body should be a multiple of 5"],
     );
+    check_value(
+        json!({"type": "number", "multipleOf": 0.5}),
+        json!(1),
+        &["v: Invalid value: 0: factor MultipleOf declared for v must be positive: 0"],
+    );
 }
 
 #[test]

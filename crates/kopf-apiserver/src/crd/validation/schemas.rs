@@ -16,12 +16,14 @@ pub(super) fn check(validation: &Value, has_status: bool, at: &str, errors: &mut
     };
     let at = format!("{at}.openAPIV3Schema");
     check_root(json, has_status, &at, errors);
-    let mut shape = structural::check(json, &at);
+    // Upstream reports unsupported keywords as such, and does not look at the structure then.
+    let is_convertible = structural::is_convertible(json);
+    let mut shape = if is_convertible { structural::check(json, &at) } else { Vec::new() };
     if schema::patterns::are_too_large(json) {
         let detail = "its regular expressions are too large together";
         shape.push(FieldError::forbidden(at.clone(), detail));
     }
-    let compiled = super::compiled(json);
+    let compiled = super::compiled(json).filter(|_| is_convertible);
     let mut defaults = Vec::new();
     if let Some(compiled) = compiled.as_deref().filter(|_| shape.is_empty()) {
         check_defaults(json, compiled, &at, &mut defaults);

@@ -25,6 +25,35 @@ pub(super) fn check(schema: &Value, at: &str) -> Vec<FieldError> {
     errors
 }
 
+/// Whether a schema has only keywords that structural schemas know.
+pub(super) fn is_convertible(schema: &Value) -> bool {
+    const UNSUPPORTED: [&str; 7] = [
+        "id",
+        "$schema",
+        "$ref",
+        "patternProperties",
+        "dependencies",
+        "additionalItems",
+        "definitions",
+    ];
+    let is_set = |value: &Value| match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        _ => true,
+    };
+    let is_odd = UNSUPPORTED.iter().any(|key| schema.get(key).is_some_and(is_set))
+        || schema.get("items").is_some_and(Value::is_array)
+        || schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false));
+    let branches = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|key| list(schema, key));
+    let below =
+        ["items", "additionalProperties", "not"].into_iter().filter_map(|key| schema.get(key));
+    let mut inner = branches
+        .chain(below.filter(|schema| schema.is_object()))
+        .chain(properties(schema).map(|(_, property)| property));
+    !is_odd && inner.all(is_convertible)
+}
+
 fn flag(schema: &Value, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }

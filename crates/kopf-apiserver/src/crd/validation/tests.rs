@@ -318,3 +318,28 @@ fn good_definitions_pass() {
         "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 5}}}}}));
     assert_eq!(messages(&metadata), Vec::<String>::new());
 }
+
+#[test]
+fn the_structure_is_not_judged_with_unsupported_keywords() {
+    check_spec_schema(
+        json!({"type": "object", "properties": {
+            "a": {},
+            "b": {"type": "object", "x-kubernetes-preserve-unknown-fields": false},
+        }}),
+        &["@.properties[b].x-kubernetes-preserve-unknown-fields: Invalid value: false: must be \
+             true or undefined"],
+    );
+}
+
+#[test]
+fn an_optional_old_value_is_no_value() {
+    let rule = |rule: &str| {
+        json!({"type": "string", "maxLength": 9,
+            "x-kubernetes-validations": [{"rule": rule, "optionalOldSelf": true}]})
+    };
+    check_spec_schema(rule("oldSelf.orValue('') == self"), &[]);
+    let found = messages(&with_spec(rule("oldSelf == self")));
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].contains("optional_type(string)"), "{found:?}");
+    assert!(found[1].ends_with("may not be set if oldSelf is not used in rule"), "{found:?}");
+}

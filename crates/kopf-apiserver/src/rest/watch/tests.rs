@@ -17,6 +17,15 @@ fn server(ring_events_max: usize) -> Server {
 
 /// Starts watching the config maps in `default`.
 fn watcher(server: &Server) -> Watcher {
+    let request = WatchRequest {
+        resource_version: Some(server.resource_version()),
+        bookmarks: true,
+        ..WatchRequest::default()
+    };
+    watcher_of(server, request)
+}
+
+fn watcher_of(server: &Server, request: WatchRequest) -> Watcher {
     let inner = server.inner();
     let resource = inner.resource_of_table("configmaps").unwrap();
     let info = RequestInfo {
@@ -35,11 +44,6 @@ fn watcher(server: &Server) -> Watcher {
         include_object: String::new(),
         now: inner.clock.now(),
         columns_sent: Arc::default(),
-    };
-    let request = WatchRequest {
-        resource_version: Some(server.resource_version()),
-        bookmarks: true,
-        ..WatchRequest::default()
     };
     Watcher::start(&call, request, encoder)
 }
@@ -83,5 +87,25 @@ async fn nothing_follows_the_error_of_a_watcher_that_fell_behind() {
     watcher.bookmark().await;
     assert_eq!(told(&watcher), [("ERROR".to_owned(), 0)]);
     assert!(watcher.next_frame().await.is_some());
+    assert!(watcher.next_frame().await.is_none());
+}
+
+#[tokio::test]
+async fn a_watch_with_a_negative_time_ends_at_once() {
+    let server = server(100);
+    create(&server, "a").await;
+    let mut watcher = watcher_of(
+        &server,
+        WatchRequest { timeout: Some(std::time::Duration::ZERO), ..WatchRequest::default() },
+    );
+    assert!(watcher.next_frame().await.is_none());
+}
+
+#[tokio::test]
+async fn a_watch_of_lists_ends_with_the_first_event() {
+    let server = server(100);
+    create(&server, "a").await;
+    let mut watcher =
+        watcher_of(&server, WatchRequest { wants_lists: true, ..WatchRequest::default() });
     assert!(watcher.next_frame().await.is_none());
 }

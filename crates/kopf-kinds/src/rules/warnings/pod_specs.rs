@@ -59,6 +59,8 @@ const VOLUMES: [(&str, &str, &str); 9] = [
     ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
+/// The resources that are counted in whole bytes.
+pub(super) const WHOLE_AMOUNTS: [&str; 2] = ["memory", "ephemeral-storage"];
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
@@ -92,7 +94,9 @@ pub(super) fn before(spec: &Value, metadata: &Value, path: &str, warnings: &mut 
         warnings.extend(old_source(volume, &format!("{path}.volumes[{index}]")));
     }
     repeated(spec, path, warnings);
-    fractions(&spec["overhead"], &format!("{path}.overhead"), warnings);
+    for name in WHOLE_AMOUNTS {
+        warnings.extend(fraction(&spec["overhead"][name], name, &format!("{path}.overhead")));
+    }
     if spec["securityContext"]["seccompProfile"].is_null()
         && metadata["annotations"].get(SECCOMP_POD).is_some()
     {
@@ -130,9 +134,11 @@ pub(super) fn annotations(
         context(container, "seccompProfile"),
         "non-functional in v1.27+; use the \"seccompProfile\" field instead",
     );
+    // Those of pods are reported before the annotation is copied to the field.
+    let is_template = !owner.is_empty();
     warn(
         APP_ARMOR,
-        context(spec, "appArmorProfile") || context(container, "appArmorProfile"),
+        !is_template || context(spec, "appArmorProfile") || context(container, "appArmorProfile"),
         "deprecated since v1.30; use the \"appArmorProfile\" field instead",
     );
 }
@@ -157,18 +163,12 @@ pub(super) fn after(spec: &Value, path: &str, warnings: &mut Vec<String>) {
     }
 }
 
-/// Warns about amounts of bytes that are not integers.
-pub(super) fn fractions(amounts: &Value, path: &str, warnings: &mut Vec<String>) {
+/// The warning about an amount of bytes that is not an integer.
+pub(super) fn fraction(amount: &Value, name: &str, path: &str) -> Option<String> {
     const ONE: i128 = 1_000_000_000;
-    for name in ["memory", "ephemeral-storage"] {
-        let amount = &amounts[name];
-        if resources::nanos(amount).is_some_and(|nanos| nanos % ONE != 0) {
-            let shown = amount.as_str().unwrap_or_default();
-            warnings.push(format!(
-                "{path}[{name}]: fractional byte value {shown:?} is invalid, must be an integer"
-            ));
-        }
-    }
+    resources::nanos(amount).filter(|nanos| nanos % ONE != 0)?;
+    let shown = amount.as_str().unwrap_or_default();
+    Some(format!("{path}[{name}]: fractional byte value {shown:?} is invalid, must be an integer"))
 }
 
 fn old_label(key: &str) -> Option<&'static str> {

@@ -79,7 +79,10 @@ pub(super) fn check(
             let detail = too_expensive("estimated rule cost", cost / RULE_COST_MAX);
             found.rules.push(FieldError::forbidden(format!("{at}.rule"), &detail));
         }
-        if let Some(problem) = cel::compile_problem(compiled, expression, Wanted::Boolean) {
+        let is_optional = rule["optionalOldSelf"] == true;
+        let problem = cel::compile_problem_of(compiled, expression, is_optional, Wanted::Boolean);
+        let is_sound = problem.is_none();
+        if let Some(problem) = problem {
             let detail = match problem.starts_with("ERROR") {
                 true => format!("compilation failed: {problem}"),
                 false => format!("cel expression {problem}"),
@@ -97,7 +100,8 @@ pub(super) fn check(
             found.rules.push(FieldError::forbidden(format!("{at}.messageExpression"), &detail));
         }
         if !message.trim().is_empty()
-            && let Some(problem) = cel::compile_problem(compiled, message, Wanted::Text)
+            && let Some(problem) =
+                cel::compile_problem_of(compiled, message, is_optional, Wanted::Text)
         {
             let detail = match problem.starts_with("ERROR") {
                 true => format!("messageExpression compilation failed: {problem}"),
@@ -105,7 +109,7 @@ pub(super) fn check(
             };
             found.rules.push(invalid_rule(format!("{at}.messageExpression"), rule, &detail));
         }
-        if cel::uses_old_self(expression) {
+        if is_sound && cel::uses_old_self(expression) {
             if let Some(ancestor) = &place.uncorrelatable {
                 let detail = format!(
                     "oldSelf cannot be used on the uncorrelatable portion of the schema within \
