@@ -3,6 +3,8 @@
 //! Pure. Gets exchanges from `runner`, applies `normalise`, passes verdicts to `report`.
 //! Human-readable messages weigh less than what programs depend on.
 
+mod shared;
+
 use serde_json::Value;
 
 use super::runner::Exchange;
@@ -81,7 +83,10 @@ fn normalise(transcript: &Transcript) -> Vec<Value> {
             let mut value = serde_json::json!({
                 "status": exchange.status,
                 "contentType": exchange.content_type,
-                "response": normaliser.value(&exchange.response),
+                "response": normaliser.value(&shared::own_part(
+                    &exchange.response,
+                    &transcript.namespace,
+                )),
             });
             if let Some(warning) = &exchange.warning {
                 value["warning"] = Value::from(normaliser.text(warning));
