@@ -80,7 +80,10 @@ def test_an_unknown_resource_is_named(world: World, tmp_path: pathlib.Path) -> N
         """
     start(world, tmp_path, code)
     assert status(world, "good") == "good"
-    world.says("unknown: the cluster has no such resource")
+    world.says(
+        "Unresolved resources cannot be served (try creating their CRDs): "
+        "Selector(group='example.com', any_name='unknown')"
+    )
     world.stop()
 
 

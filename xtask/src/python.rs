@@ -14,15 +14,16 @@ use crate::cluster::target;
 use crate::steps::{command_step, root};
 
 /// The version of Kopf that the package is compared with, and the clients that scenarios use.
-const KOPF: [&str; 4] = ["kopf==1.45.2", "kr8s", "kubernetes", "pykube-ng"];
+const KOPF: [&str; 6] = ["kopf==1.45.2", "jinja2", "kr8s", "kubernetes", "pydantic", "pykube-ng"];
 
 /// The dependencies of the package and its tests.
-const NEEDED: [&str; 19] = [
+const NEEDED: [&str; 20] = [
     "aiohttp",
     "click",
     "cryptography",
     "httpx",
     "iso8601",
+    "jinja2",
     "jsonpatch",
     "kr8s",
     "kubernetes",

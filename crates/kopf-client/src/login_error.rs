@@ -7,6 +7,9 @@ pub enum LoginError {
     /// No source had credentials.
     #[error("no credentials were found: neither a kubeconfig nor a service account")]
     Nothing,
+    /// The login succeeded, but returned no credentials, or only expired ones.
+    #[error("ran out of valid credentials: the login has returned none")]
+    Empty,
     /// The kubeconfig or the service account cannot be used.
     #[error("could not use the credentials of {from}")]
     Unusable {
@@ -24,6 +27,8 @@ pub enum LoginError {
     /// A login handler failed.
     #[error("login failed: {message}")]
     Handler {
+        /// The handler.
+        handler: String,
         /// The message of the handler.
         message: String,
     },

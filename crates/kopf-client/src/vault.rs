@@ -236,7 +236,7 @@ impl Vault {
             tracing::warn!(
                 "{title} has failed: no credentials were retrieved from the login handlers."
             );
-            return Err(LoginError::Nothing);
+            return Err(LoginError::Empty);
         };
         if is_told {
             tracing::info!("{title} has finished.");

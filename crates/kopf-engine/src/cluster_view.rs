@@ -43,6 +43,8 @@ pub(crate) struct ClusterView {
     definitions: BTreeMap<Arc<str>, Arc<str>>,
     /// Resources that CRDs announce but discovery does not list yet, or the reverse.
     promised: BTreeMap<ResourceId, Promise>,
+    /// The selectors without resources, as of the last warning.
+    unresolved: BTreeSet<String>,
     reported: BTreeSet<String>,
 }
 
@@ -221,22 +223,21 @@ impl ClusterView {
         let mut wanted: BTreeMap<ResourceId, (Arc<Resource>, bool)> = BTreeMap::new();
         let mut waiting_for = BTreeSet::new();
         let mut notes = Vec::new();
-        let mut failures = Vec::new();
         for handler in handlers {
             let Some(selector) = &handler.selector else { continue };
             let Some(keeps_state) = watched(&handler.kind) else { continue };
             for (resource, error) in selector.failures(self.resources.values()) {
-                failures.push(format!("The selector of {resource} has failed: {error}"));
+                let failure = format!("The selector of {resource} has failed: {error}");
+                if self.reported.insert(failure.clone()) {
+                    tracing::error!("{failure}");
+                }
             }
             match selector.select(self.resources.values()) {
-                Selected::Ambiguous(found) => {
-                    let names: Vec<String> = found.iter().map(ToString::to_string).collect();
-                    notes.push(format!(
-                        "Ambiguous resources will not be served: {selector} matches {}; \
-                         name the group or the version.",
-                        names.join(", ")
-                    ));
-                }
+                Selected::Ambiguous(found) => notes.push(format!(
+                    "Ambiguous resources will not be served (try specifying API groups): \
+                     {selector} => {}",
+                    set_of(&found)
+                )),
                 Selected::Resources(found) if found.is_empty() => {
                     waiting_for.insert(selector.to_string());
                 }
@@ -248,28 +249,13 @@ impl ClusterView {
                 }
             }
         }
-        for selector in &waiting_for {
-            notes.push(format!("Waiting for CRD {selector}: the cluster has no such resource."));
+        if let Some(warning) = self.warning_of(&waiting_for) {
+            tracing::warn!("{warning}");
         }
-        // Logged again if it appears and disappears again.
-        let waiting: BTreeSet<String> =
-            waiting_for.iter().map(|selector| format!("Waiting for CRD {selector}:")).collect();
-        self.reported.retain(|note| {
-            !note.starts_with("Waiting for CRD ") || waiting.iter().any(|it| note.starts_with(it))
-        });
-        wanted.retain(|_, (resource, keeps_state)| {
-            let refusal = refusal(resource, *keeps_state);
-            notes.extend(refusal.clone());
-            refusal.is_none()
-        });
+        notes.extend(drop_unsuitable(&mut wanted));
         for note in notes {
-            if self.reported.insert(note.clone()) {
+            if self.is_first_report(&note) {
                 tracing::warn!("{note}");
-            }
-        }
-        for failure in failures {
-            if self.reported.insert(failure.clone()) {
-                tracing::error!("{failure}");
             }
         }
         let mut revision =
@@ -279,6 +265,38 @@ impl ClusterView {
         }
         revision
     }
+
+    /// The warning about all missing resources together, as in Kopf, whenever they are other ones.
+    fn warning_of(&mut self, unresolved: &BTreeSet<String>) -> Option<String> {
+        if self.unresolved == *unresolved {
+            return None;
+        }
+        self.unresolved.clone_from(unresolved);
+        let names: Vec<&str> = unresolved.iter().map(String::as_str).collect();
+        let names = names.join(", ");
+        (!names.is_empty()).then(|| {
+            format!("Unresolved resources cannot be served (try creating their CRDs): {names}")
+        })
+    }
+}
+
+/// Removes the resources that do not support what their handlers need; returns what to warn about.
+fn drop_unsuitable(wanted: &mut BTreeMap<ResourceId, (Arc<Resource>, bool)>) -> Vec<String> {
+    let mut refused: BTreeMap<&str, Vec<Arc<Resource>>> = BTreeMap::new();
+    wanted.retain(|_, (resource, keeps_state)| match refusal(resource, *keeps_state) {
+        Some(reason) => {
+            refused.entry(reason).or_default().push(Arc::clone(resource));
+            false
+        }
+        None => true,
+    });
+    refused.into_iter().map(|(reason, resources)| reason.to_owned() + &set_of(&resources)).collect()
+}
+
+/// Resources in a log line, in the form of Kopf.
+fn set_of(resources: &[Arc<Resource>]) -> String {
+    let names: Vec<String> = resources.iter().map(ToString::to_string).collect();
+    format!("{{{}}}", names.join(", "))
 }
 
 /// Whether a resource would not be served only because its discovery does not list `patch`.
@@ -309,13 +327,13 @@ fn watched(kind: &HandlerKind) -> Option<bool> {
     }
 }
 
-fn refusal(resource: &Resource, keeps_state: bool) -> Option<String> {
+/// Why a resource cannot be served: the beginning of the warning.
+fn refusal(resource: &Resource, keeps_state: bool) -> Option<&'static str> {
     let lacks = |verb: &str| !resource.verbs.is_empty() && !resource.verbs.contains(verb);
     if lacks("list") || lacks("watch") {
-        return Some(format!("Non-watchable resources will not be served: {resource}"));
+        return Some("Non-watchable resources will not be served: ");
     }
-    (keeps_state && lacks("patch"))
-        .then(|| format!("Non-patchable resources will not be served: {resource}"))
+    (keeps_state && lacks("patch")).then_some("Non-patchable resources will not be served: ")
 }
 
 fn has_condition(object: &Object, kind: &str) -> bool {

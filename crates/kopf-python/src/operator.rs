@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use kopf_cli::telemetry::Telemetry;
+use kopf_client::LoginError;
 use kopf_core::Registry;
 use kopf_core::handler::Handler;
 use kopf_core::invoke::{CallbackError, Indexes, OperatorContext};
@@ -480,6 +481,9 @@ impl From<&EngineError> for Ending {
     fn from(error: &EngineError) -> Self {
         let (kind, handler) = match error {
             EngineError::Activity { source, .. } => ("activity", Some(source.handler.to_string())),
+            EngineError::Login(LoginError::Handler { handler, .. }) => {
+                ("login", Some(handler.clone()))
+            }
             EngineError::Login(_) => ("login", None),
             _ => ("other", None),
         };

@@ -10,6 +10,7 @@ from typing import Any
 
 from kopf._logs import loggers
 from kopf._settings import configuration
+from kopf._structs import references
 
 _EXCEPTIONS_MAX = 1000
 _MARK = "\0exception:"
@@ -37,6 +38,9 @@ _NAMES = {
 
 _DATA = re.compile(r"^(.{0,40}(?: is in progress:|ing the resource with:)) ([\[{].*)$", re.DOTALL)
 _DIFF = re.compile(r"^(\w+ diff:) (\(.*\))$", re.DOTALL)
+_SELECTORS = re.compile(
+    r"^(Unresolved resources [^:]*:|Ambiguous resources [^:]*:) (.*?)( => \{.*\})?$"
+)
 _WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -83,6 +87,8 @@ class Lines:
             if text.startswith("Indexer '") and loggers.logger.isEnabledFor(level):
                 # Shown with debug messages only, but as information, as in Kopf.
                 level = logging.INFO
+        elif level == logging.WARNING:
+            text = _with_selectors(text)
         if ref is None or activity is not None:
             name = _name(target) if activity is None else f"kopf.activities.{activity}"
             logging.getLogger(name).log(level, "%s", text, exc_info=exception)
@@ -110,6 +116,29 @@ def _with_python_values(text: str) -> str:
     except (ValueError, SyntaxError, RecursionError):
         pass
     return text
+
+
+def _with_selectors(text: str) -> str:
+    """Rewrite the selectors in a line of the engine as Kopf writes them."""
+    match = _SELECTORS.match(text)
+    if match is None:
+        return text
+    selectors = ", ".join(_selector(name) for name in match[2].split(", "))
+    return f"{match[1]} {selectors}{match[3] or ''}"
+
+
+def _selector(text: str) -> str:
+    """A selector of the engine (``group/version/name``) as Kopf writes it."""
+    *places, last = text.split("/")
+    group, version = places if len(places) == 2 else ("", *places)
+    field, is_named, name = last.partition("=")
+    if not is_named:
+        field, name = "any_name", last
+    if name in ("*", "(matching)"):
+        return text
+    criteria = {"group": group, "version": version, field: name}
+    given = {key: value for key, value in criteria.items() if value != "*"}
+    return repr(references.Selector(**given))
 
 
 def _evaluate(node: ast.AST) -> Any:

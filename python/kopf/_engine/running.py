@@ -294,18 +294,20 @@ class Runner:
         kind, handler, message = error
         cause = self._calls.failures.get(handler) if handler is not None else None
         exception: Exception
-        if kind == "login":
-            exception = credentials.LoginError(message)
-        elif kind == "activity":
+        if kind == "activity" or (kind == "login" and cause is not None):
             outcome = execution.Outcome(
                 final=True, exception=cause if isinstance(cause, Exception) else None
             )
             exception = errors.ActivityError(
                 message, outcomes={ids.HandlerId(str(handler)): outcome}
             )
+        elif kind == "login":
+            exception = credentials.LoginError(message)
         else:
             exception = RuntimeError(message)
         exception.__cause__ = cause
+        if kind == "login":
+            logger.error(f"Credentials retriever has failed: {message}", exc_info=exception)
         self._ended.set_exception(exception)
 
 

@@ -188,7 +188,7 @@ def generate_id(
     """Make the id of a handler from its name or its function, with the parts around it."""
     name = get_callable_id(fn) if id is None else id
     before, after = [prefix] if prefix else [], [suffix] if suffix else []
-    return ids.HandlerId("/".join([*before, name, *after]))
+    return ids.HandlerId("/".join([*before, str(name), *after]))
 
 
 def get_callable_id(c: Callable[..., Any] | None) -> str:

@@ -85,9 +85,13 @@ impl Login for HandlerLogin {
     fn login(&self) -> BoxFuture<'_, Result<Vec<Credentials>, LoginError>> {
         Box::pin(async {
             let runtime = self.runtime.get().ok_or(LoginError::Nothing)?;
-            let results = run(runtime, Activity::Authentication, &self.handlers)
-                .await
-                .map_err(|error| LoginError::Handler { message: error.to_string() })?;
+            let results =
+                run(runtime, Activity::Authentication, &self.handlers).await.map_err(|error| {
+                    LoginError::Handler {
+                        handler: error.handler.to_string(),
+                        message: error.to_string(),
+                    }
+                })?;
             let mut credentials = Vec::new();
             for (handler, output) in results {
                 match output {
@@ -124,5 +128,6 @@ fn credentials_of(
 }
 
 fn not_credentials(handler: &HandlerId) -> LoginError {
-    LoginError::Handler { message: format!("'{handler}' returned something but credentials") }
+    let message = format!("'{handler}' returned something but credentials");
+    LoginError::Handler { handler: handler.to_string(), message }
 }

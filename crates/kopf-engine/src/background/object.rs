@@ -227,19 +227,21 @@ impl ObjectBackground {
             }
         }
         if is_any_signalled {
-            let daemons = &self.daemons;
-            let all_over =
-                || daemons.iter().all(|(id, daemon)| !is_unwanted(id) || daemon.is_over());
-            yield_for_exit(&settings, all_over).await;
+            yield_for_exit(&settings, || self.are_over(&is_unwanted)).await;
         }
-        let mut waits = Vec::new();
+        let mut waits = BTreeMap::new();
+        let mut is_any_cancelled = false;
         for (id, daemon) in &mut self.daemons {
             if is_unwanted(id) && !daemon.is_over() {
-                match daemon.advance(polling, false) {
-                    Some(wait) => waits.push(wait),
-                    None => continue,
-                }
+                let was_cancelled = daemon.is_cancelled;
+                let Some(wait) = daemon.advance(polling, false) else { continue };
+                is_any_cancelled |= daemon.is_cancelled != was_cancelled;
+                waits.insert(Arc::clone(id), wait);
             }
+        }
+        if is_any_cancelled {
+            yield_for_exit(&settings, || self.are_over(&is_unwanted)).await;
+            waits.retain(|id, _| self.daemons.get(id).is_some_and(|daemon| !daemon.is_over()));
         }
         // Those that have ended or are abandoned do not hold the object any more.
         let gone: Vec<_> = self
@@ -254,6 +256,11 @@ impl ObjectBackground {
                 self.leaving.insert(id, daemon.leaving());
             }
         }
-        waits.into_iter().min()
+        waits.into_values().min()
+    }
+
+    /// Whether none of the unwanted ones is running.
+    fn are_over(&self, is_unwanted: impl Fn(&str) -> bool) -> bool {
+        self.daemons.iter().all(|(id, daemon)| !is_unwanted(id) || daemon.is_over())
     }
 }

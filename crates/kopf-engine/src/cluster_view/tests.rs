@@ -114,3 +114,43 @@ fn only_named_versions_are_discovered_alone() {
     let many = ["v1", "v2", "v3", "v4", "v5"].map(|version| handler(&["x.dev", version, "as"]));
     assert_eq!(ClusterView::wanted_versions(&many), None);
 }
+
+#[test]
+fn one_warning_names_all_missing_resources() {
+    let mut cluster_view = ClusterView::default();
+    let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect();
+    let both: BTreeSet<String> = names(&["x.dev/v1/as", "x.dev/v1/bs"]);
+    let warning = cluster_view.warning_of(&both).expect("a warning");
+    let prefix = "Unresolved resources cannot be served (try creating their CRDs): ";
+    assert_eq!(warning, format!("{prefix}x.dev/v1/as, x.dev/v1/bs"));
+    assert_eq!(cluster_view.warning_of(&both), None);
+    let rest = cluster_view.warning_of(&names(&["x.dev/v1/bs"]));
+    assert_eq!(rest, Some(format!("{prefix}x.dev/v1/bs")));
+    assert_eq!(cluster_view.warning_of(&names(&[])), None);
+    assert!(cluster_view.warning_of(&both).is_some(), "they are missing again");
+}
+
+#[test]
+fn one_warning_names_all_unsuitable_resources_of_a_kind() {
+    let with = |plural: &str, verbs: &[&str]| {
+        let verbs = verbs.iter().map(|it| (*it).to_owned()).collect();
+        let resource = Arc::new(Resource { verbs, ..resource("x.dev", plural) });
+        (id_of(&resource), (resource, true))
+    };
+    let all = ["list", "watch", "patch"];
+    let mut wanted = BTreeMap::from([
+        with("as", &["create"]),
+        with("bs", &["list", "patch"]),
+        with("cs", &["list", "watch"]),
+        with("ds", &all),
+    ]);
+    let notes = drop_unsuitable(&mut wanted);
+    assert_eq!(
+        notes,
+        [
+            "Non-patchable resources will not be served: {cs.v1.x.dev}",
+            "Non-watchable resources will not be served: {as.v1.x.dev, bs.v1.x.dev}",
+        ]
+    );
+    assert_eq!(wanted.len(), 1);
+}

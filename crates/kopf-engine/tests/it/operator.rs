@@ -67,7 +67,10 @@ impl Login for FailingLogin {
         Box::pin(async {
             match self.is_endless {
                 true => std::future::pending().await,
-                false => Err(LoginError::Handler { message: "no way in".into() }),
+                false => Err(LoginError::Handler {
+                    handler: "login".into(),
+                    message: "no way in".into(),
+                }),
             }
         })
     }
