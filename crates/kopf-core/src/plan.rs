@@ -441,7 +441,7 @@ impl Agenda {
                 self.state.purge(&*storages.progress, object, &self.owned, &mut plan.patch)?;
             }
             if let Some(new) = &change.new
-                && change.old.as_ref() != Some(new)
+                && (!change.diff.is_empty() || change.old.as_ref() != Some(new))
             {
                 plan.stored_form = Some(storages.diffbase.store(new, object, &mut plan.patch)?);
             }

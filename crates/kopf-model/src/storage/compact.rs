@@ -80,6 +80,11 @@ impl DiffBaseStorage for CompactDiffBase {
     }
 }
 
+/// A stored state in Kopf's form, without reading it; `None` if it is unusual or compact.
+pub(super) fn plain(text: &str) -> Option<Essence> {
+    (!text.contains(COMPACT_KEY)).then(|| Essence::from_stored(text.trim_ascii_end())).flatten()
+}
+
 /// Turns a stored state in any form into an essence.
 pub(super) fn expand(stored: Value, new: &Value) -> Result<Value, StorageErrorKind> {
     let Some(compact) = stored.get(COMPACT_KEY) else { return Ok(stored) };
