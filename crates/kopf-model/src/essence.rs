@@ -7,6 +7,7 @@
 use std::borrow::Borrow;
 
 use serde_json::{Map, Value};
+use smallvec::SmallVec;
 
 use crate::field::FieldPath;
 use crate::json::raw::{self, Cursor, Malformed};
@@ -136,8 +137,8 @@ fn essential_metadata(object: &Object, keeps: impl Fn(&str) -> bool) -> Option<V
 }
 
 /// The prefixes under which operators made with Kopf store their records on this object.
-fn owned_prefixes<'a>(annotations: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut prefixes = Vec::new();
+fn owned_prefixes<'a>(annotations: impl Iterator<Item = &'a str>) -> SmallVec<[&'a str; 2]> {
+    let mut prefixes = SmallVec::new();
     for (prefix, name) in annotations.filter_map(|key| key.split_once('/')) {
         let is_owned = name == MARKER_NAME || is_kopf_domain(prefix);
         // The records of an operator are usually adjacent.

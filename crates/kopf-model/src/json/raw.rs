@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 use serde_json::{Map, Value};
+use smallvec::SmallVec;
 
 use crate::json::deep;
 
@@ -305,9 +306,12 @@ pub(crate) fn members(
 /// A member of a map: its key, and its encoded value.
 pub(crate) type Entry<'a> = (Cow<'a, str>, &'a [u8]);
 
+/// The members of a map; those of typical labels and annotations need no allocation.
+pub(crate) type Entries<'a> = SmallVec<[Entry<'a>; 6]>;
+
 /// All members of a map; none if there are no bytes.
-pub(crate) fn entries(raw: &[u8]) -> Result<Vec<Entry<'_>>, Malformed> {
-    let mut entries = Vec::new();
+pub(crate) fn entries(raw: &[u8]) -> Result<Entries<'_>, Malformed> {
+    let mut entries = Entries::new();
     if !raw.is_empty() {
         Cursor::new(raw).members(|cursor, key| {
             let value = cursor.value()?;

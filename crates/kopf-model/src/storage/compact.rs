@@ -101,8 +101,7 @@ pub(super) fn expand(stored: Value, new: &Value) -> Result<Value, StorageErrorKi
 
 fn size_of_others(object: &Object, own: &[String]) -> usize {
     let is_other = |key: &str| !own.iter().any(|other| other == key);
-    let notes = object.notes();
-    notes.iter().filter(|(key, _)| is_other(key)).map(|(key, text)| key.len() + text.len()).sum()
+    object.notes(is_other).map(|(key, text)| key.len() + text.len()).sum()
 }
 
 fn encode(essence: &Essence, budget: usize) -> (String, StoredForm) {
