@@ -68,7 +68,7 @@ impl Snapshot {
         let diff = Arc::new(match &old {
             None => Diff::of_added(new.clone()),
             Some(old) if old.is(&new) => Diff::default(),
-            Some(old) => Diff::between(Some(old), Some(&new)),
+            Some(old) => Diff::of_changed(old.clone(), new.clone()),
         });
         Ok(Self { subject, event, old, new, diff, memory })
     }

@@ -72,17 +72,22 @@ impl LoopDetector {
 /// The fields that the merge part of a patch touches, for reports.
 #[must_use]
 pub fn patched_fields(patch: &Patch) -> Vec<FieldPath> {
-    fn collect(map: &Map<String, Value>, above: &FieldPath, fields: &mut Vec<FieldPath>) {
+    fn collect<'a>(
+        map: &'a Map<String, Value>,
+        path: &mut Vec<&'a str>,
+        fields: &mut Vec<FieldPath>,
+    ) {
         for (key, value) in map {
-            let field = above.join(key);
+            path.push(key);
             match value {
-                Value::Object(nested) if !nested.is_empty() => collect(nested, &field, fields),
-                _ => fields.push(field),
+                Value::Object(nested) if !nested.is_empty() => collect(nested, path, fields),
+                _ => fields.push(FieldPath::from_keys(path.iter().copied())),
             }
+            path.pop();
         }
     }
     let mut fields = Vec::new();
-    collect(&patch.merge, &FieldPath::default(), &mut fields);
+    collect(&patch.merge, &mut Vec::new(), &mut fields);
     if !patch.conditions.is_empty() {
         fields.push(FieldPath::from_keys(["status", CONDITIONS]));
     }

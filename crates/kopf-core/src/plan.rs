@@ -335,6 +335,18 @@ impl Agenda {
         deliver_result(id, outcome, patch);
     }
 
+    /// The same for an outcome that is not needed any more.
+    ///
+    /// # Panics
+    /// Panics if the handler is not one of the selected ones.
+    pub fn take_over(&mut self, id: &str, mut outcome: Outcome, patch: &mut Patch, now: Timestamp) {
+        let output = std::mem::take(&mut outcome.output);
+        self.take_in(id, &outcome, patch, now);
+        if let (None, Output::Json(result)) = (&outcome.error, output) {
+            patch.take_result(id, result);
+        }
+    }
+
     /// Requests that the known progress be stored while slower handlers are still running.
     ///
     /// # Errors
@@ -441,7 +453,7 @@ impl Agenda {
                 self.state.purge(&*storages.progress, object, &self.owned, &mut plan.patch)?;
             }
             if let Some(new) = &change.new
-                && change.old.as_ref() != Some(new)
+                && (!change.diff.is_empty() || change.old.as_ref() != Some(new))
             {
                 plan.stored_form = Some(storages.diffbase.store(new, object, &mut plan.patch)?);
             }

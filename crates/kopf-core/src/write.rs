@@ -336,7 +336,8 @@ impl<'a> Writer<'a> {
         let entries = entries.filter(|(key, _)| document_of(key, self.has_status) == document);
         let is_metadata = |(key, _): &(&String, &Value)| *key == "metadata";
         let is_change = |(key, change): (&String, &Value)| {
-            merge::is_change(self.object.stanza(key).as_deref(), change)
+            (key == "status" && self.object.lacks_status(change))
+                || merge::is_change(self.object.stanza(key).as_deref(), change)
         };
         // Reading metadata takes longest.
         entries.clone().filter(|entry| !is_metadata(entry)).any(is_change)

@@ -4,7 +4,7 @@
 //! counts and reports. The caller provides what the handler is called for, and processes the
 //! outcome for its kind of handlers. Writes nothing to the cluster.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use kopf_core::handler::{Handler, HandlerId};
@@ -21,6 +21,9 @@ use crate::pool::Alive;
 
 pub(crate) mod activities;
 pub(crate) mod report;
+
+/// The token of handlers whose end nobody waits for.
+static UNWATCHED: LazyLock<Arc<Alive>> = LazyLock::new(|| Arc::new(()));
 
 /// What a handler is called for, and its inputs.
 pub(crate) struct Request<'a> {
@@ -46,8 +49,8 @@ pub(crate) struct Request<'a> {
 
 /// The sub-handlers of one attempt.
 pub(crate) trait AttemptSubHandlers: SubHandlers {
-    /// Runs the registered sub-handlers, unless the handler did so itself.
-    fn complete(&self) -> BoxFuture<Result<(), HandlerError>>;
+    /// Runs the registered sub-handlers, if there are any and the handler did not do so itself.
+    fn complete(&self) -> Option<BoxFuture<Result<(), HandlerError>>>;
     /// All ids seen, at any depth.
     fn seen(&self) -> Vec<HandlerId>;
 }
@@ -120,10 +123,11 @@ pub(crate) async fn run(
     report::started(runtime, handler, subject, &attempt);
     let begun = Instant::now();
     let sub_handlers = request.sub_handlers.clone();
-    let alive = request.alive.take().unwrap_or_else(|| Arc::new(()));
+    let alive = request.alive.take().unwrap_or_else(|| Arc::clone(&UNWATCHED));
     let mut returned = runtime.pool.run(request.into_call(runtime), alive).await;
     if let (Ok(_), Some(sub_handlers)) = (&returned, &sub_handlers)
-        && let Err(error) = sub_handlers.complete().await
+        && let Some(completing) = sub_handlers.complete()
+        && let Err(error) = completing.await
     {
         returned = Err(error);
     }

@@ -37,9 +37,20 @@ pub enum DiffOperation {
 /// All changed fields of one change, in a stable order.
 #[derive(Clone, Default)]
 pub struct Diff {
-    /// A value that was added as a whole; copied into an item only on access.
-    added: Option<Essence>,
+    /// What the items are made from on first access, unless they are known.
+    source: Source,
     items: OnceLock<Vec<DiffItem>>,
+}
+
+/// Essences that certainly differ.
+#[derive(Clone, Default)]
+enum Source {
+    #[default]
+    None,
+    /// An essence that was added as a whole.
+    Added(Essence),
+    /// The old and the new essence.
+    Changed(Essence, Essence),
 }
 
 /// Which keys of two maps are compared.
@@ -79,7 +90,17 @@ impl Diff {
     /// The difference between nothing and an essence.
     #[must_use]
     pub fn of_added(new: Essence) -> Self {
-        Self { added: Some(new), items: OnceLock::new() }
+        Self { source: Source::Added(new), items: OnceLock::new() }
+    }
+
+    /// Like [`between`](Self::between); the items are usually computed on first access.
+    #[must_use]
+    pub fn of_changed(old: Essence, new: Essence) -> Self {
+        match old.differs(&new) {
+            Some(false) => Self::default(),
+            Some(true) => Self { source: Source::Changed(old, new), items: OnceLock::new() },
+            None => Self::between(Some(&old), Some(&new)),
+        }
     }
 
     /// The same change relative to one field: paths start at the field.
@@ -107,22 +128,30 @@ impl Diff {
     /// Whether nothing changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        match &self.source {
+            Source::None => self.items().is_empty(),
+            Source::Added(_) | Source::Changed(..) => false,
+        }
     }
 
     /// How many fields changed.
     #[must_use]
     pub fn len(&self) -> usize {
-        match (&self.added, self.items.get()) {
-            (Some(_), _) => 1,
-            (None, items) => items.map_or(0, Vec::len),
+        match &self.source {
+            Source::Added(_) => 1,
+            Source::None | Source::Changed(..) => self.items().len(),
         }
     }
 
     fn items(&self) -> &[DiffItem] {
         self.items.get_or_init(|| {
+            let (old, new) = match &self.source {
+                Source::None => return Vec::new(),
+                Source::Added(new) => (None, new),
+                Source::Changed(old, new) => (Some(old.value()), new),
+            };
             let mut items = Vec::new();
-            compare(None, self.added.as_deref(), DiffScope::Full, &mut Vec::new(), &mut items);
+            compare(old, Some(new), DiffScope::Full, &mut Vec::new(), &mut items);
             items
         })
     }
@@ -151,7 +180,7 @@ impl<'a> IntoIterator for &'a Diff {
 
 impl FromIterator<DiffItem> for Diff {
     fn from_iter<I: IntoIterator<Item = DiffItem>>(items: I) -> Self {
-        Self { added: None, items: OnceLock::from(Vec::from_iter(items)) }
+        Self { source: Source::None, items: OnceLock::from(Vec::from_iter(items)) }
     }
 }
 

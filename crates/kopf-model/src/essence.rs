@@ -7,8 +7,10 @@
 use std::borrow::Borrow;
 
 use serde_json::{Map, Value};
+use smallvec::SmallVec;
 
 use crate::field::FieldPath;
+use crate::json::raw::{self, Cursor, Malformed};
 use crate::object::{Object, is_system_key};
 
 mod forms;
@@ -84,10 +86,26 @@ pub fn drop_empty_stanzas(essence: &mut Value) {
 }
 
 /// Keeps only the annotations that `keep` accepts, and drops maps that become empty.
-pub(crate) fn retain_annotations(essence: &mut Essence, keep: impl FnMut(&str) -> bool) {
-    if essence.may_have("annotations") {
+pub(crate) fn retain_annotations(essence: &mut Essence, mut keep: impl FnMut(&str) -> bool) {
+    let keeps_all = |text| keeps_all_annotations(text, &mut keep).unwrap_or(false);
+    if essence.may_have("annotations") && !essence.only_text().is_some_and(keeps_all) {
         essence.edit(|tree| retain_in(tree, keep));
     }
+}
+
+/// Whether there is nothing to remove; texts of essences have no empty maps to drop.
+fn keeps_all_annotations(
+    text: &str,
+    mut keep: impl FnMut(&str) -> bool,
+) -> Result<bool, Malformed> {
+    let metadata = raw::member(text.as_bytes(), "metadata")?.unwrap_or_default();
+    let Some(annotations) = raw::member(metadata, "annotations")? else { return Ok(true) };
+    let mut keeps_all = true;
+    Cursor::new(annotations).members(|cursor, key| {
+        keeps_all &= keep(&key.read()?);
+        cursor.value().map(drop)
+    })?;
+    Ok(keeps_all)
 }
 
 fn retain_in(essence: &mut Value, mut keep: impl FnMut(&str) -> bool) {
@@ -119,8 +137,8 @@ fn essential_metadata(object: &Object, keeps: impl Fn(&str) -> bool) -> Option<V
 }
 
 /// The prefixes under which operators made with Kopf store their records on this object.
-fn owned_prefixes<'a>(annotations: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut prefixes = Vec::new();
+fn owned_prefixes<'a>(annotations: impl Iterator<Item = &'a str>) -> SmallVec<[&'a str; 2]> {
+    let mut prefixes = SmallVec::new();
     for (prefix, name) in annotations.filter_map(|key| key.split_once('/')) {
         let is_owned = name == MARKER_NAME || is_kopf_domain(prefix);
         // The records of an operator are usually adjacent.

@@ -6,5 +6,6 @@
 
 pub mod bytes;
 pub(crate) mod deep;
+pub(crate) mod plain;
 pub(crate) mod raw;
 pub(crate) mod text;

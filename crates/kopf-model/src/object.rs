@@ -13,6 +13,7 @@ use crate::field::{FieldPath, resolve_keys};
 use crate::json::bytes::push_value;
 use crate::json::deep;
 use crate::json::raw::{self, Cursor};
+use crate::merge;
 
 mod identity;
 
@@ -169,11 +170,15 @@ impl Object {
         cursor.text().and_then(|text| text.read()).ok()
     }
 
-    /// The annotations that are strings.
-    pub(crate) fn notes(&self) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
+    /// The annotations that are strings and whose keys are accepted.
+    pub(crate) fn notes(
+        &self,
+        accepts: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
         let entries = raw::entries(self.raw_annotations()).unwrap_or_default();
         let text = |raw| Cursor::new(raw).text().and_then(|text| text.read()).ok();
-        entries.into_iter().filter_map(|(key, raw)| Some((key, text(raw)?))).collect()
+        let accepted = entries.into_iter().filter(move |(key, _)| accepts(key));
+        accepted.filter_map(move |(key, raw)| Some((key, text(raw)?)))
     }
 
     /// Whether a top-level value equals this or contains all of it; also false if that cannot be
@@ -185,6 +190,13 @@ impl Object {
             _ => raw::member(&self.0.raw, key).ok().flatten().unwrap_or_default(),
         };
         has_plainly(raw, value)
+    }
+
+    /// Whether a merge patch of the status would add fields that the status does not have; also
+    /// false if that cannot be determined without parsing it.
+    #[must_use]
+    pub fn lacks_status(&self, change: &Value) -> bool {
+        lacks_plainly(self.raw_status(), change)
     }
 
     /// The top-level values whose keys are accepted.
@@ -358,6 +370,18 @@ fn has_plainly(raw: &[u8], value: &Value) -> bool {
             raw == written
         }
     }
+}
+
+/// Whether a merge patch adds fields to a map; false for everything else.
+fn lacks_plainly(raw: &[u8], change: &Value) -> bool {
+    let (b'{', Value::Object(fields)) = (raw.first().copied().unwrap_or_default(), change) else {
+        return false;
+    };
+    fields.iter().any(|(key, field)| match raw::member(raw, key) {
+        Ok(None) => merge::is_change(None, field),
+        Ok(Some(raw)) => lacks_plainly(raw, field),
+        Err(_) => false,
+    })
 }
 
 /// A copy of the members of a map whose keys are accepted.

@@ -144,6 +144,18 @@ impl Patch {
         }
     }
 
+    /// The same for a result that is not needed any more.
+    pub fn take_result(&mut self, id: &str, result: Value) {
+        if !result.is_object() {
+            return self.set_result(id, &result);
+        }
+        let status = self.map_at(std::iter::once("status"));
+        match status.get(id) {
+            Some(Value::Object(_)) => self.set_result(id, &result),
+            Some(_) | None => drop(status.insert(id.to_owned(), result)),
+        }
+    }
+
     /// Requests the finalizer.
     pub fn add_finalizer(&mut self, finalizer: &str) {
         self.transformations.push(Transformation::AddFinalizer(finalizer.into()));

@@ -10,11 +10,16 @@ use super::QueueKey;
 pub(super) struct Lane<K: QueueKey> {
     turns: VecDeque<K::Group>,
     groups: HashMap<K::Group, VecDeque<K>, RandomState>,
+    /// A short empty line for the next group: most keys wait alone.
+    spare: VecDeque<K>,
 }
+
+/// The maximum capacity of the spare line.
+const SPARE_MAX: usize = 64;
 
 impl<K: QueueKey> Default for Lane<K> {
     fn default() -> Self {
-        Self { turns: VecDeque::new(), groups: HashMap::default() }
+        Self { turns: VecDeque::new(), groups: HashMap::default(), spare: VecDeque::new() }
     }
 }
 
@@ -25,7 +30,9 @@ impl<K: QueueKey> Lane<K> {
         match self.groups.get_mut(&group) {
             Some(line) => line.push_back(key),
             None => {
-                self.groups.insert(group.clone(), VecDeque::from([key]));
+                let mut line = std::mem::take(&mut self.spare);
+                line.push_back(key);
+                self.groups.insert(group.clone(), line);
                 self.turns.push_back(group);
             }
         }
@@ -44,7 +51,10 @@ impl<K: QueueKey> Lane<K> {
                 }
             }
             if line.is_empty() {
-                self.groups.remove(&group);
+                let emptied = self.groups.remove(&group).unwrap_or_default();
+                if emptied.capacity() <= SPARE_MAX {
+                    self.spare = emptied;
+                }
             } else {
                 self.turns.push_back(group);
             }

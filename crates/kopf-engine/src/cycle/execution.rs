@@ -84,23 +84,23 @@ impl Cycle {
         pass: &Arc<Pass>,
     ) -> Result<(), CallbackError> {
         let shared = Arc::clone(&self.shared);
-        let mut attempted: Vec<HandlerId> = Vec::new();
+        let mut attempted: Vec<Arc<Handler>> = Vec::new();
         loop {
             let now = shared.runtime.clock.now();
             let lifecycle = &shared.lifecycle;
             let choose =
                 || callbacks::choose(lifecycle, || pass.choosing(), || agenda.due(lifecycle, now));
             let mut due = callbacks::decide(choose).await?;
-            due.retain(|handler| !attempted.contains(&handler.id));
+            due.retain(|handler| !attempted.iter().any(|known| known.id == handler.id));
             if due.is_empty() || self.mode == super::Mode::Closing {
                 return Ok(());
             }
             for handler in due {
-                attempted.push(Arc::clone(&handler.id));
                 let outcome = self.run_one(agenda, inputs, pass, &handler).await?;
                 let Ok(outcome) = outcome else { return Ok(()) };
                 let now = shared.runtime.clock.now();
-                agenda.take_in(&handler.id, &outcome, &mut pass.patch.lock(), now);
+                agenda.take_over(&handler.id, outcome, &mut pass.patch.lock(), now);
+                attempted.push(handler);
             }
         }
     }

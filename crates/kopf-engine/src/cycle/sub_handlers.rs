@@ -205,11 +205,9 @@ impl SubHandlers for PassSubHandlers {
 }
 
 impl AttemptSubHandlers for PassSubHandlers {
-    fn complete(&self) -> BoxFuture<Result<(), HandlerError>> {
-        match self.0.executed.load(Ordering::Acquire) {
-            true => Box::pin(std::future::ready(Ok(()))),
-            false => self.execute(),
-        }
+    fn complete(&self) -> Option<BoxFuture<Result<(), HandlerError>>> {
+        let is_left = !self.0.executed.load(Ordering::Acquire);
+        (is_left && !self.0.registered.lock().is_empty()).then(|| self.execute())
     }
 
     fn seen(&self) -> Vec<HandlerId> {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{Diff, DiffOperation, DiffScope};
-use crate::FieldPath;
+use crate::{Essence, FieldPath};
 
 #[track_caller]
 fn check(old: Value, new: Value, expected: &str) {
@@ -120,5 +120,21 @@ proptest! {
         let reduced = Diff::between(Some(&old), Some(&new)).reduce(&field);
         let direct = Diff::between(field.resolve(&old), field.resolve(&new));
         prop_assert_eq!(reduced, direct);
+    }
+}
+
+#[test]
+fn differences_of_stored_texts_are_those_of_their_trees() {
+    let old = json!({"spec": {"a": 1, "b": [1, {"c": "x"}]}, "metadata": {"labels": {"l": "1"}}});
+    let changed =
+        json!({"spec": {"a": 1, "b": [1, {"c": "y"}]}, "metadata": {"labels": {"l": "2"}}});
+    let moved = json!({"metadata": {"labels": {"l": "1"}}, "spec": {"b": [1, {"c": "x"}], "a": 1}});
+    for new in [&old, &changed, &moved, &json!({"spec": {"a": 1.0}})] {
+        let stored = Essence::from_stored(&old.to_string()).expect("a usual text");
+        let diff = Diff::of_changed(stored, Essence::from_text(new.to_string()));
+        let expected = Diff::between(Some(&old), Some(new));
+        assert_eq!(diff.is_empty(), expected.is_empty());
+        assert_eq!(diff.len(), expected.len());
+        assert_eq!(diff.to_string(), expected.to_string());
     }
 }

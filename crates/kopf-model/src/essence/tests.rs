@@ -263,3 +263,35 @@ fn the_deepest_trees_fit_into_half_a_stack() {
     };
     thread.spawn(work).unwrap().join().unwrap();
 }
+
+#[test]
+fn stored_texts_with_empty_stanzas_need_a_tree() {
+    let texts = [
+        r#"{"spec":{},"metadata":{}}"#,
+        r#"{"spec":{},"metadata":null}"#,
+        r#"{"metadata":{"labels":{}}}"#,
+        r#"{"metadata":{"annotations":null,"labels":{"a":"b"}}}"#,
+        r#"{"spec":1,"status":{}}"#,
+        r#"{"spec":1.5}"#,
+        "null",
+        "[]",
+    ];
+    for text in texts {
+        assert!(Essence::from_stored(text).is_none(), "{text}");
+    }
+    let usual = r#"{"spec":{"empty":{},"none":null},"metadata":{"labels":{"a":"b"}}}"#;
+    let essence = Essence::from_stored(usual).expect("it is usual");
+    assert_eq!(essence.text(), usual);
+}
+
+#[test]
+fn only_unwanted_annotations_make_a_tree() {
+    let text = r#"{"spec":1,"metadata":{"annotations":{"a":"1","b/c":"2"}}}"#;
+    let mut essence = Essence::from_stored(text).expect("it is usual");
+    super::retain_annotations(&mut essence, |_| true);
+    assert_eq!(essence.only_text(), Some(text));
+    super::retain_annotations(&mut essence, |key| key != "a");
+    assert_eq!(essence.text(), r#"{"spec":1,"metadata":{"annotations":{"b/c":"2"}}}"#);
+    super::retain_annotations(&mut essence, |_| false);
+    assert_eq!(essence.text(), r#"{"spec":1}"#);
+}

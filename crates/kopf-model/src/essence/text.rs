@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{is_essential_annotation, owned_prefixes};
-use crate::json::raw::{Cursor, Entry, Malformed, entries};
+use crate::json::raw::{Cursor, Entries, Entry, Malformed, entries};
 use crate::json::text::{push_ascii, push_ascii_text};
 use crate::object::{Object, is_system_key};
 
@@ -63,7 +63,7 @@ fn push_metadata(
         Ok(())
     })?;
     let of = |place: Option<Range<usize>>| match place.map(|place| &raw[place]) {
-        None | Some(b"null") => Ok(Vec::new()),
+        None | Some(b"null") => Ok(Entries::new()),
         Some(raw) => entries(raw),
     };
     let annotations = of(annotations)?;

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 use serde_json::{Map, Value};
+use smallvec::SmallVec;
 
 use crate::json::deep;
 
@@ -43,6 +44,9 @@ impl<'a> Text<'a> {
     pub(crate) fn read(&self) -> Result<Cow<'a, str>, Malformed> {
         let malformed = Malformed(self.start);
         if self.has_escapes {
+            if let Some(text) = unescaped(self.raw) {
+                return Ok(Cow::Owned(text));
+            }
             let quoted = [b"\"", self.raw, b"\""].concat();
             return serde_json::from_slice(&quoted).map(Cow::Owned).map_err(|_| malformed);
         }
@@ -60,6 +64,11 @@ impl<'a> Text<'a> {
     /// The string with its quotes; `bytes` is the JSON that contains it.
     pub(crate) fn quoted(&self, bytes: &'a [u8]) -> &'a [u8] {
         &bytes[self.start - 1..=self.start + self.raw.len()]
+    }
+
+    /// Whether both strings have the same encoded form.
+    pub(crate) fn is_written_as(&self, other: &Text<'_>) -> bool {
+        self.raw == other.raw
     }
 
     /// Whether the string equals this one; always false for strings with escapes.
@@ -103,6 +112,37 @@ impl<'a> Cursor<'a> {
                 _ => return Err(self.malformed()),
             }
         }
+    }
+
+    /// The next member of a map, which must be valid JSON: the first one at its beginning.
+    pub(crate) fn next_member(&mut self) -> Result<Option<(Text<'a>, &'a [u8])>, Malformed> {
+        if !self.goes_on((b'{', b'}'))? {
+            return Ok(None);
+        }
+        let key = self.text()?;
+        self.step(b':')?;
+        let value = self.value()?;
+        Ok(Some((key, self.at(&value))))
+    }
+
+    /// The same for a list.
+    pub(crate) fn next_item(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
+        if !self.goes_on((b'[', b']'))? {
+            return Ok(None);
+        }
+        let value = self.value()?;
+        Ok(Some(self.at(&value)))
+    }
+
+    /// Skips the opening bracket or a comma; false at the closing bracket.
+    fn goes_on(&mut self, (opening, closing): (u8, u8)) -> Result<bool, Malformed> {
+        let first = self.peek()?;
+        if first == opening || first == b',' {
+            self.at += 1;
+        } else if first != closing {
+            return Err(self.malformed());
+        }
+        Ok(self.peek()? != closing)
     }
 
     /// Skips a string.
@@ -266,9 +306,12 @@ pub(crate) fn members(
 /// A member of a map: its key, and its encoded value.
 pub(crate) type Entry<'a> = (Cow<'a, str>, &'a [u8]);
 
+/// The members of a map; those of typical labels and annotations need no allocation.
+pub(crate) type Entries<'a> = SmallVec<[Entry<'a>; 6]>;
+
 /// All members of a map; none if there are no bytes.
-pub(crate) fn entries(raw: &[u8]) -> Result<Vec<Entry<'_>>, Malformed> {
-    let mut entries = Vec::new();
+pub(crate) fn entries(raw: &[u8]) -> Result<Entries<'_>, Malformed> {
+    let mut entries = Entries::new();
     if !raw.is_empty() {
         Cursor::new(raw).members(|cursor, key| {
             let value = cursor.value()?;
@@ -277,6 +320,30 @@ pub(crate) fn entries(raw: &[u8]) -> Result<Vec<Entry<'_>>, Malformed> {
         })?;
     }
     Ok(entries)
+}
+
+/// Decodes a string with escapes of single characters; `None` if it has others or is invalid.
+fn unescaped(raw: &[u8]) -> Option<String> {
+    if raw.iter().any(|byte| *byte < b' ') {
+        return None;
+    }
+    let mut text = Vec::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(plain) = memchr::memchr(b'\\', rest) {
+        text.extend_from_slice(&rest[..plain]);
+        text.push(match rest.get(plain + 1)? {
+            letter @ (b'"' | b'\\' | b'/') => *letter,
+            b'n' => b'\n',
+            b't' => b'\t',
+            b'r' => b'\r',
+            b'b' => 0x08,
+            b'f' => 0x0c,
+            _ => return None,
+        });
+        rest = &rest[plain + 2..];
+    }
+    text.extend_from_slice(rest);
+    String::from_utf8(text).ok()
 }
 
 /// Sets the highest bit of every byte that equals `wanted`, and possibly of bytes after the first

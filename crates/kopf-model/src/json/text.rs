@@ -69,7 +69,7 @@ fn has_form(json: &[u8]) -> bool {
 }
 
 /// The length of a leading string, if it has only printable ASCII and the shortest escapes.
-fn plain_string(json: &[u8]) -> Option<usize> {
+pub(crate) fn plain_string(json: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
         while let Some(chunk) = json.get(at..at + 8) {
@@ -104,7 +104,7 @@ fn special_bytes(chunk: u64) -> u64 {
 }
 
 /// The length of a leading number, if it is an integer of ordinary size.
-fn plain_integer(json: &[u8]) -> Option<usize> {
+pub(crate) fn plain_integer(json: &[u8]) -> Option<usize> {
     let sign = usize::from(json.first() == Some(&b'-'));
     let digits = json[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let is_plain = match json.get(sign) {

@@ -128,3 +128,23 @@ fn plain_matches_need_no_tree() {
     assert!(object.has_plainly("spec", &json!({"a": 1})));
     assert!(!object.has_plainly("data", &json!({"a": 1})));
 }
+
+#[test]
+fn fields_that_a_status_lacks_are_found_without_its_tree() {
+    let lacks = |status: &str, change: Value| {
+        let raw = format!(r#"{{"metadata":{{"name":"a"}},"status":{status}}}"#);
+        let object = Object::parse(raw.into_bytes()).expect("valid");
+        let lacks = object.lacks_status(&change);
+        let is_change = crate::merge::is_change(object.value().get("status"), &change);
+        assert!(is_change || !lacks, "{status} {change}");
+        lacks
+    };
+    assert!(lacks(r#"{"a":1}"#, json!({"b": 1})));
+    assert!(lacks(r#"{"a":{"b":1}}"#, json!({"a": {"c": {}}})));
+    assert!(!lacks(r#"{"a":1}"#, json!({"a": 1})));
+    assert!(!lacks(r#"{"a":1}"#, json!({"a": 2})), "its value must be parsed");
+    assert!(!lacks(r#"{"a":1}"#, json!({"b": null})));
+    assert!(!lacks(r#"{"a":1}"#, json!({"b": {"c": null}})));
+    assert!(!lacks("null", json!({"a": 1})));
+    assert!(!lacks(r#"{"a":1}"#, Value::Null));
+}

@@ -76,6 +76,9 @@ impl DiffBaseStorage for AnnotationsDiffBase {
                 if text.trim_ascii_end() == new.text() {
                     return Ok(Some(new.clone()));
                 }
+                if let Some(stored) = compact::plain(&text) {
+                    return Ok(Some(stored));
+                }
                 let error =
                     |source| StorageError::Malformed { place: format!("annotation {key}"), source };
                 let stored = deep::read(text.as_bytes()).map_err(|source| error(source.into()))?;

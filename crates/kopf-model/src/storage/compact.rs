@@ -80,6 +80,11 @@ impl DiffBaseStorage for CompactDiffBase {
     }
 }
 
+/// A stored state in Kopf's form, without reading it; `None` if it is unusual or compact.
+pub(super) fn plain(text: &str) -> Option<Essence> {
+    (!text.contains(COMPACT_KEY)).then(|| Essence::from_stored(text.trim_ascii_end())).flatten()
+}
+
 /// Turns a stored state in any form into an essence.
 pub(super) fn expand(stored: Value, new: &Value) -> Result<Value, StorageErrorKind> {
     let Some(compact) = stored.get(COMPACT_KEY) else { return Ok(stored) };
@@ -96,8 +101,7 @@ pub(super) fn expand(stored: Value, new: &Value) -> Result<Value, StorageErrorKi
 
 fn size_of_others(object: &Object, own: &[String]) -> usize {
     let is_other = |key: &str| !own.iter().any(|other| other == key);
-    let notes = object.notes();
-    notes.iter().filter(|(key, _)| is_other(key)).map(|(key, text)| key.len() + text.len()).sum()
+    object.notes(is_other).map(|(key, text)| key.len() + text.len()).sum()
 }
 
 fn encode(essence: &Essence, budget: usize) -> (String, StoredForm) {

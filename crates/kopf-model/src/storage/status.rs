@@ -61,6 +61,9 @@ impl DiffBaseStorage for StatusDiffBase {
         if text.trim_ascii_end() == new.text() {
             return Ok(Some(new.clone()));
         }
+        if let Some(stored) = Essence::from_stored(text.trim_ascii_end()) {
+            return Ok(Some(stored));
+        }
         let stored: Value =
             deep::read(text.as_bytes()).map_err(|source| StorageError::Malformed {
                 place: format!("field {}", self.field),

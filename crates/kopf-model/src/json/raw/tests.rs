@@ -90,3 +90,22 @@ proptest! {
         let _ = Cursor::new(&bytes).value();
     }
 }
+
+#[test]
+fn strings_with_escapes_are_decoded_as_by_the_general_decoder() {
+    let texts = [
+        r#""a\"b\\c\/d\n\t\r\b\f""#,
+        r#""\u00e9\n""#,
+        r#""\ud83d\ude00\n""#,
+        r#""\ud83d\n""#,
+        r#""\x\n""#,
+        "\"\\n\u{e9}\"",
+        "\"\\n\t\"",
+        r#""\n\n""#,
+    ];
+    for json in texts {
+        let expected = serde_json::from_str::<String>(json).ok();
+        let text = Cursor::new(json.as_bytes()).text().expect("it is a string");
+        assert_eq!(text.read().ok().map(std::borrow::Cow::into_owned), expected, "{json}");
+    }
+}
