@@ -174,12 +174,14 @@ def test_subhandlers_are_declared_in_all_ways(volumes: World) -> None:
             volumes.get(f"{GROUP}/one")["status"]
             if "executed_from_a_thread" in s_keys(volumes)
             and "in_the_loop/flaky" in s_keys(volumes)
+            and "in_the_loop/0" in s_keys(volumes)
             else None
         )
     )
     assert found["in_a_thread/item-x"] == "x"
     assert found["in_a_thread/registered"] == {"handled": "flaky"}
     assert found["in_the_loop/x"] == {"handled": "x"}
+    assert found["in_the_loop/0"] == {"handled": "numbered"}
     assert found["executed_from_a_thread/inner"] == "inner"
     assert found["executed_from_a_thread"] == "outer"
     volumes.stop()

@@ -27,6 +27,7 @@ def in_a_thread(spec, **_):
 @kopf.on.create("volumes")
 async def in_the_loop(spec, **_):
     fns = {item: functools.partial(item_fn, item) for item in spec.get("items", [])}
+    fns[0] = functools.partial(item_fn, "numbered")
     await kopf.execute(fns=fns)
 
 

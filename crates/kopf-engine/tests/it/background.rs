@@ -89,6 +89,24 @@ async fn a_stubborn_daemon_is_cancelled_after_its_grace() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn deletion_handlers_run_once_after_a_daemon_that_ends_when_cancelled() {
+    let world = World::new().await;
+    let options = DaemonOptions {
+        cancellation_timeout: Some(Duration::from_secs(10)),
+        ..DaemonOptions::default()
+    };
+    let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
+    let engine = world.start(vec![stubborn(&world, options), delete]).await;
+    world.create("a", json!({})).await;
+    eventually("the start", || world.calls.count() == 1).await;
+    world.until("a", "the finalizer", |it| it["metadata"]["finalizers"].is_array()).await;
+    world.delete("a").await;
+    world.until("a", "the deletion", Value::is_null).await;
+    assert_eq!(world.calls.all(), ["begun", "ended", "delete_fn:0"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_daemon_ends_with_an_object_that_vanishes_at_once() {
     let world = World::new().await;
     let engine = world.start(vec![stubborn(&world, DaemonOptions::default())]).await;
