@@ -128,6 +128,6 @@ fn credentials_of(
 }
 
 fn not_credentials(handler: &HandlerId) -> LoginError {
-    let message = format!("'{handler}' returned something but credentials");
+    let message = format!("'{handler}' returned something other than credentials");
     LoginError::Handler { handler: handler.to_string(), message }
 }
