@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 
 import pytest
 
+from kopf._run import identity
 from tests.operators import World, define
 
 PEERINGS = "/apis/kopf.dev/v1/clusterkopfpeerings/default"
@@ -24,6 +26,12 @@ def login(**kwargs):
 def create(**_):
     return 'done'
 """
+
+
+def test_names_of_hosts_come_from_replaced_functions_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "my-host.local")
+    monkeypatch.setattr(socket, "gethostbyaddr", lambda name: (name, [], []))
+    assert identity.get_descriptive_hostname() == "my-host"
 
 
 @pytest.fixture

@@ -49,7 +49,8 @@ def get_descriptive_hostname() -> str:
         name, aliases, addresses = socket.gethostbyaddr(_plain(own))
     except OSError:
         return remove_useless_suffixes(own)
-    every = [name, *aliases, *addresses]
+    # Names are text, unless somebody replaced the function by one that returns its argument.
+    every = [os.fsdecode(n) for n in (name, *aliases, *addresses)]
     names = [n for n in every if not n.endswith(".arpa") and not _is_address(n)]
     dotted = [n for n in names if "." in n]
     plain = [n for n in names if n != "localhost"]
