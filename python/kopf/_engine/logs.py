@@ -130,13 +130,15 @@ def _with_selectors(text: str) -> str:
 def _selector(text: str) -> str:
     """A selector of the engine (``group/version/name``) as Kopf writes it."""
     *places, last = text.split("/")
-    group, version = places if len(places) == 2 else ("", *places)
+    if len(places) not in (1, 2):
+        return text
+    group, version = ["", *places][-2:]
     field, is_named, name = last.partition("=")
     if not is_named:
         field, name = "any_name", last
     if name in ("*", "(matching)"):
         return text
-    criteria = {"group": group, "version": version, field: name}
+    criteria: dict[str, Any] = {"group": group, "version": version, field: name}
     given = {key: value for key, value in criteria.items() if value != "*"}
     return repr(references.Selector(**given))
 

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 import kopf
+from kopf._engine import logs
 from kopf._engine.logs import Lines
 
 REF = ("kopf.dev/v1", "KopfExample", "default", "one", "uid")
@@ -24,3 +25,18 @@ def test_indexers_succeed_at_the_level_of_kopf(caplog: pytest.LogCaptureFixture)
     with caplog.at_level(logging.INFO, "kopf.objects"):
         lines.log(logging.DEBUG, "kopf.objects", text, None, REF, None)
     assert not caplog.records  # as in Kopf: there is one per object
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("v1/pods", "Selector(group='', version='v1', any_name='pods')"),
+        ("*/*/kind=Pod", "Selector(kind='Pod')"),
+        ("kopf.dev/v1/*", "kopf.dev/v1/*"),
+        ("pods", "pods"),
+        ("a/b/c/d", "a/b/c/d"),
+    ],
+)
+def test_selectors_are_written_as_in_kopf(text: str, expected: str) -> None:
+    line = "Unresolved resources cannot be served (try creating their CRDs): "
+    assert logs._with_selectors(line + text) == line + expected
