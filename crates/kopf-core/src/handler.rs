@@ -154,6 +154,33 @@ pub enum HandlerKind {
     Probe,
 }
 
+impl HandlerKind {
+    /// The name of the kind, as in the attributes.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Event => "event",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete { .. } => "delete",
+            Self::Resume { .. } => "resume",
+            Self::Field => "field",
+            Self::Sub => "subhandler",
+            Self::Index => "index",
+            Self::Daemon(_) => "daemon",
+            Self::Timer(_) => "timer",
+            Self::Validate(_) => "validate",
+            Self::Mutate(_) => "mutate",
+            Self::Convert(_) => "convert",
+            Self::Desired => "desired",
+            Self::Observe => "observe",
+            Self::Startup => "startup",
+            Self::Cleanup => "cleanup",
+            Self::Login => "login",
+            Self::Probe => "probe",
+        }
+    }
+}
+
 /// Options of a daemon.
 #[derive(Clone, Default)]
 pub struct DaemonOptions {

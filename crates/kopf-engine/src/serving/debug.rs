@@ -289,7 +289,7 @@ pub(crate) fn operator<'a>(
 fn handler(handler: &Handler) -> HandlerReport {
     HandlerReport {
         id: handler.id.to_string(),
-        kind: kind(&handler.kind).to_owned(),
+        kind: handler.kind.name().to_owned(),
         resources: handler.selector.as_ref().map(ToString::to_string),
         description: handler.docs.description.clone(),
         signature: handler.docs.signature.clone(),
@@ -297,31 +297,6 @@ fn handler(handler: &Handler) -> HandlerReport {
         conditions: conditions(&handler.filters),
         children: handler.children.iter().map(ToString::to_string).collect(),
         rights: rights(handler),
-    }
-}
-
-/// The name of a kind, as in the attributes.
-fn kind(kind: &HandlerKind) -> &'static str {
-    match kind {
-        HandlerKind::Event => "event",
-        HandlerKind::Create => "create",
-        HandlerKind::Update => "update",
-        HandlerKind::Delete { .. } => "delete",
-        HandlerKind::Resume { .. } => "resume",
-        HandlerKind::Field => "field",
-        HandlerKind::Sub => "subhandler",
-        HandlerKind::Index => "index",
-        HandlerKind::Daemon(_) => "daemon",
-        HandlerKind::Timer(_) => "timer",
-        HandlerKind::Validate(_) => "validate",
-        HandlerKind::Mutate(_) => "mutate",
-        HandlerKind::Convert(_) => "convert",
-        HandlerKind::Desired => "desired",
-        HandlerKind::Observe => "observe",
-        HandlerKind::Startup => "startup",
-        HandlerKind::Cleanup => "cleanup",
-        HandlerKind::Login => "login",
-        HandlerKind::Probe => "probe",
     }
 }
 

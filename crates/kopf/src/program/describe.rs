@@ -59,7 +59,7 @@ fn describe(handler: &Handler) -> Value {
     };
     json!({
         "id": &*handler.id,
-        "kind": kind(&handler.kind),
+        "kind": handler.kind.name(),
         "resources": handler.selector.as_ref().map(resources),
         "resource": handler.selector.as_ref().map(resource),
         "to": to,
@@ -79,30 +79,6 @@ fn resource(selector: &Selector) -> Value {
         _ => None,
     };
     json!({"group": selector.group, "version": selector.version, "plural": plural})
-}
-
-fn kind(kind: &HandlerKind) -> &'static str {
-    match kind {
-        HandlerKind::Event => "event",
-        HandlerKind::Create => "create",
-        HandlerKind::Update => "update",
-        HandlerKind::Delete { .. } => "delete",
-        HandlerKind::Resume { .. } => "resume",
-        HandlerKind::Field => "field",
-        HandlerKind::Sub => "subhandler",
-        HandlerKind::Index => "index",
-        HandlerKind::Daemon(_) => "daemon",
-        HandlerKind::Timer(_) => "timer",
-        HandlerKind::Validate(_) => "validate",
-        HandlerKind::Mutate(_) => "mutate",
-        HandlerKind::Convert(_) => "convert",
-        HandlerKind::Desired => "desired",
-        HandlerKind::Observe => "observe",
-        HandlerKind::Startup => "startup",
-        HandlerKind::Cleanup => "cleanup",
-        HandlerKind::Login => "login",
-        HandlerKind::Probe => "probe",
-    }
 }
 
 #[cfg(test)]
