@@ -1,11 +1,12 @@
 //! In-process requests to the embedded server, for `cargo xtask bench instructions`.
 //!
-//! `bench-requests create|patch|apply COUNT` creates some objects, sends COUNT requests through the
-//! whole pipeline (without sockets), and ends. Everything runs on one thread, so that the number of
-//! instructions is almost the same every time.
+//! `bench-requests KIND COUNT` creates some objects, sends COUNT requests through the whole pipeline
+//! (without sockets), and ends; with the kind `start`, it starts COUNT servers. Everything runs on
+//! one thread, so that the number of instructions is almost the same every time.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use benches::{NAMESPACE, definition, widget};
+use bytes::Bytes;
 use http::{Method, Request, header};
 use http_body_util::{BodyExt as _, Full};
 use kopf_apiserver::Server;
@@ -21,7 +22,7 @@ const OBJECTS: usize = 100;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    let usage = "usage: bench-requests create|patch|apply COUNT";
+    let usage = "usage: bench-requests create|patch|apply|get|list|start COUNT";
     let mut arguments = std::env::args().skip(1);
     let kind = arguments.next().context(usage)?;
     let count: usize = arguments.next().context(usage)?.parse()?;
@@ -40,6 +41,9 @@ async fn main() -> Result<()> {
             "create" => create(&server, "new", index).await?,
             "patch" => patch(&server, index).await?,
             "apply" => apply(&server, index).await?,
+            "get" => get(&server, &format!("{}/present-{}", collection(), index % OBJECTS)).await?,
+            "list" => get(&server, &collection()).await?,
+            "start" => get(&Server::new(), "/api/v1/namespaces").await?,
             other => bail!("unknown kind of request `{other}`; {usage}"),
         }
     }
@@ -60,6 +64,11 @@ async fn patch(server: &Server, index: usize) -> Result<()> {
     });
     let path = format!("{}/present-{}", collection(), index % OBJECTS);
     send(server, Method::PATCH, path, "application/merge-patch+json", &body).await
+}
+
+async fn get(server: &Server, path: &str) -> Result<()> {
+    let request = Request::get(path).body(Full::default())?;
+    exchange(server, request, path).await
 }
 
 /// A whole object with one changed field.
@@ -87,6 +96,10 @@ async fn send(
         .uri(&path)
         .header(header::CONTENT_TYPE, content)
         .body(Full::from(body.to_string()))?;
+    exchange(server, request, &path).await
+}
+
+async fn exchange(server: &Server, request: Request<Full<Bytes>>, path: &str) -> Result<()> {
     let response = server.service().oneshot(request).await?;
     let status = response.status();
     ensure!(status.is_success(), "{path} was answered with {status}");

@@ -12,6 +12,7 @@ pub mod encoding;
 mod field_error;
 pub mod fields;
 pub mod go_print;
+mod identity;
 pub mod json_path;
 pub mod label_selectors;
 pub mod lockstep;

@@ -90,7 +90,7 @@ pub fn tidy(object: &mut Value) {
 
 /// Removes duplicate owner references; the warning names their uids.
 pub fn forget_repeated_owners(object: &mut Value, when: &str) -> Option<String> {
-    let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
+    let owners = find_mut(metadata_of(object)?, "ownerReferences")?.as_array_mut()?;
     let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
     let mut repeated = Vec::new();
     for owner in std::mem::take(owners) {

@@ -2,9 +2,9 @@
 //!
 //! Immutable; the server swaps in a new registry when CRDs change. Does not know about requests.
 
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use foldhash::{HashMap, HashMapExt};
 use serde::Deserialize;
 
 use crate::resource::{ResourceInfo, Subresource};

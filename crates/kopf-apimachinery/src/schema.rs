@@ -46,6 +46,11 @@ pub fn check_types(schema: &Schema, object: &Value) -> Result<(), String> {
     types::check(schema, object)
 }
 
+/// Checks the JSON types of an object's metadata like [`check_types`].
+pub fn check_object_meta(metadata: &Value) -> Result<(), String> {
+    types::check_object_meta(metadata)
+}
+
 /// The paths of fields that the schema does not declare, such as `spec.foo`.
 pub fn unknown_fields(schema: &Schema, object: &Value) -> Vec<String> {
     strict::unknown_fields(schema, object)

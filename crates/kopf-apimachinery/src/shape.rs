@@ -53,7 +53,7 @@ pub fn normalise(object: &mut Value) {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let Some(shape) = Shape::of(text("apiVersion"), text("kind")) else { return };
     // An empty list of managed fields is a request to reset them, not just an empty field.
-    let managed_fields = object.pointer("/metadata/managedFields");
+    let managed_fields = crate::meta::field(object, "managedFields");
     let forgets = managed_fields.and_then(Value::as_array).is_some_and(Vec::is_empty);
     *object = shape.normalised(object.take());
     if forgets && let Some(Value::Object(metadata)) = object.get_mut("metadata") {

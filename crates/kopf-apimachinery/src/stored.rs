@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::apply::ManagedFields;
 use crate::encoding::{Composed, MANAGED_PREFIX, compose};
+use crate::identity::Identity;
 use crate::lockstep::{find, find_mut};
 use crate::meta::metadata_of;
 use crate::schema::decode::plain;
@@ -62,6 +63,17 @@ impl Packed {
     /// The JSON encoding.
     pub fn encoded(&self) -> &Bytes {
         &self.encoded
+    }
+
+    /// Whether the two are states of one object, not of an object and its namesake.
+    pub fn has_uid_of(&self, other: &Self) -> bool {
+        Identity::read(&self.encoded).uid == Identity::read(&other.encoded).uid
+    }
+
+    /// Whether the encoding has this text. Most objects lack the fields that few controllers need,
+    /// and finding that out needs no tree.
+    pub fn mentions(&self, text: &str) -> bool {
+        memchr::memmem::find(&self.encoded, text.as_bytes()).is_some()
     }
 
     /// The managed fields.

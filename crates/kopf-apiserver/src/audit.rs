@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::Response;
+use http::header::USER_AGENT;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -88,7 +89,7 @@ pub(crate) fn event(
     if let Some(user) = &trail.impersonated {
         event["impersonatedUser"] = user.to_value();
     }
-    let agent = request.header("user-agent");
+    let agent = request.header(&USER_AGENT);
     if !agent.is_empty() {
         event["userAgent"] = json!(agent);
     }

@@ -132,6 +132,11 @@ fn authenticated(mut user: User) -> User {
     user
 }
 
+/// Whether any `Impersonate-*` header is set; most requests have none.
+fn impersonates(headers: &HeaderMap) -> bool {
+    headers.keys().any(|name| name.as_str().starts_with("impersonate-"))
+}
+
 /// The values of a header that may be repeated.
 fn texts(headers: &HeaderMap, name: &str) -> Vec<String> {
     let values = headers.get_all(name).iter();
@@ -142,6 +147,9 @@ fn texts(headers: &HeaderMap, name: &str) -> Vec<String> {
 /// such requests with an internal error.
 pub(crate) fn impersonation_without_user(headers: &HeaderMap) -> Option<String> {
     const VERSION: &str = "authentication.k8s.io/v1";
+    if !impersonates(headers) {
+        return None;
+    }
     if texts(headers, "impersonate-user").first().is_some_and(|name| !name.is_empty()) {
         return None;
     }
@@ -169,6 +177,9 @@ fn extra_key(key: &str) -> String {
 
 /// The identity requested by `Impersonate-*` headers, if any.
 pub(crate) fn impersonation(headers: &HeaderMap) -> Option<Impersonation> {
+    if !impersonates(headers) {
+        return None;
+    }
     let first =
         |name: &str| texts(headers, name).into_iter().next().filter(|text| !text.is_empty());
     let name = first("impersonate-user")?;

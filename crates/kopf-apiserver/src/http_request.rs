@@ -1,7 +1,7 @@
 //! An HTTP request whose body has been read.
 
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, Method};
 
 use crate::query::Query;
 
@@ -23,7 +23,7 @@ pub(crate) struct Request {
 
 impl Request {
     /// A header as text, empty when absent.
-    pub(crate) fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &HeaderName) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Metrics {
 
 #[derive(Default)]
 struct State {
-    series: IndexMap<Labels, Series>,
+    series: IndexMap<Labels, Series, foldhash::fast::RandomState>,
     /// The number of all codes of all series.
     codes: usize,
 }

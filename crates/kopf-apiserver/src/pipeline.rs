@@ -8,6 +8,7 @@ mod objects;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::header::{ACCEPT, HOST, IF_NONE_MATCH};
 use http::{Method, Response, StatusCode};
 use serde_json::Value;
 
@@ -158,7 +159,7 @@ fn static_answer(
 ) -> Result<Response<Body>, StatusError> {
     let registry = inner.registry();
     let json = |value: Value| Ok(json_response(StatusCode::OK, &value));
-    let host = request.header("host");
+    let host = request.header(&HOST);
     let address = if host.is_empty() { "kubernetes.default.svc" } else { host };
     match route {
         Route::Root => json(discovery::paths(&registry)),
@@ -170,10 +171,10 @@ fn static_answer(
         }
         Route::CoreVersions | Route::Groups => {
             let core = *route == Route::CoreVersions;
-            if let Some(version) = discovery::aggregated_version(request.header("accept")) {
+            if let Some(version) = discovery::aggregated_version(request.header(&ACCEPT)) {
                 return Ok(answer::aggregated(
                     &discovery::aggregated(&registry, core, version),
-                    request.header("if-none-match"),
+                    request.header(&IF_NONE_MATCH),
                 ));
             }
             if core {
@@ -188,17 +189,17 @@ fn static_answer(
         Route::Resources(group, version) => json(discovery::resources(&registry, group, version)),
         Route::OpenApi => {
             let document =
-                openapi::document(&request.path, request.header("accept"), registry.resources());
+                openapi::document(&request.path, request.header(&ACCEPT), registry.resources());
             let is_one = request.path.starts_with("/openapi/v3/");
             let missing =
                 || if is_one { empty_page(StatusCode::NOT_FOUND) } else { not_found_page() };
             // The list of documents is the same for all formats.
             let has_formats = is_one || request.path.starts_with("/openapi/v2");
-            if has_formats && document.is_some() && !accepts_document(request.header("accept")) {
+            if has_formats && document.is_some() && !accepts_document(request.header(&ACCEPT)) {
                 return Ok(empty_page(StatusCode::NOT_ACCEPTABLE));
             }
             Ok(document.map_or_else(missing, |document| {
-                answer::document(&document, request.header("if-none-match"))
+                answer::document(&document, request.header(&IF_NONE_MATCH))
             }))
         }
         // Tokens are signed with a shared secret, so there is no public key to publish.

@@ -53,7 +53,10 @@ impl Query {
 
 /// Percent-decodes a path, where `+` is literal. Invalid escapes are kept.
 pub(crate) fn decode_path(text: &str) -> Cow<'_, str> {
-    percent_decode_str(text).decode_utf8_lossy()
+    match text.contains('%') {
+        true => percent_decode_str(text).decode_utf8_lossy(),
+        false => Cow::Borrowed(text),
+    }
 }
 
 /// Percent-decodes a component of a query, where `+` is a space.

@@ -13,11 +13,12 @@ pub(crate) mod pending;
 mod ring;
 mod snapshot;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use foldhash::{HashMap, HashMapExt};
 use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use tokio::time::Instant;

@@ -1,5 +1,6 @@
 //! Subresources with special behaviour: tokens, bindings, evictions, logs.
 
+use http::header::CONTENT_TYPE;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -23,7 +24,7 @@ pub(crate) async fn handle(
     let subresource = call.info.subresource.clone();
     let body = || -> Result<Value, StatusError> {
         let kind = "Status";
-        Ok(decode::body(request.header("content-type"), &request.body, kind)?.value)
+        Ok(decode::body(request.header(&CONTENT_TYPE), &request.body, kind)?.value)
     };
     match (table.as_str(), subresource.as_str()) {
         ("serviceaccounts", "token") => token(call, body()?).map(Some),

@@ -32,12 +32,15 @@ impl Controller for NamespaceAccounts {
     }
 
     fn concerned(&mut self, change: &Change, _world: &dyn World) -> Vec<Key> {
+        if change.collection != NAMESPACES && change.old.is_none() {
+            return Vec::new();
+        }
         let object = change.object();
         let namespace = if change.collection == NAMESPACES {
             fields::name(object)
         } else {
             let guarded = if change.collection == CONFIG_MAPS { ROOT_CA } else { "default" };
-            if fields::name(object) != guarded || (change.old.is_none() && !change.is_removal()) {
+            if fields::name(object) != guarded {
                 return Vec::new();
             }
             fields::namespace(object)

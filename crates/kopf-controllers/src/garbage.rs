@@ -21,6 +21,9 @@ pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 /// Finalizer that keeps an owner until its dependents no longer refer to it.
 pub(crate) const ORPHAN: &str = "orphan";
 
+const OWNERS: &str = "\"ownerReferences\"";
+const DELETED: &str = "\"deletionTimestamp\"";
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct GarbageCollector {
@@ -38,6 +41,9 @@ impl Controller for GarbageCollector {
     }
 
     fn concerned(&mut self, change: &Change, world: &dyn World) -> Vec<Key> {
+        if !change.is_removal() && !change.mentions(OWNERS) && !change.mentions(DELETED) {
+            return Vec::new();
+        }
         let object = change.object();
         let old_owners = change.old.as_deref().map_or(&[][..], owners);
         let new_owners = change.new.as_deref().map_or(&[][..], owners);

@@ -176,6 +176,11 @@ impl Change {
             .expect("a change has a state before or after it")
     }
 
+    /// Whether the encoding of either state has this text.
+    pub fn mentions(&self, text: &str) -> bool {
+        [&self.old, &self.new].into_iter().flatten().any(|seen| seen.0.packed().mentions(text))
+    }
+
     /// Whether the object is gone.
     pub fn is_removal(&self) -> bool {
         self.new.is_none()

@@ -1,4 +1,4 @@
-//! The counted cases: five of the engine, three requests of the embedded server.
+//! The counted cases: five of the engine, six of the embedded server.
 
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ struct Run<'a> {
 }
 
 impl Case {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 11] = [
         Self { name: "handled creation", job: Job::Burst("create") },
         Self { name: "with a delete handler", job: Job::Burst("delete") },
         Self { name: "cold start", job: Job::Cold },
@@ -51,6 +51,9 @@ impl Case {
         Self { name: "server: create", job: Job::Requests("create") },
         Self { name: "server: patch", job: Job::Requests("patch") },
         Self { name: "server: apply", job: Job::Requests("apply") },
+        Self { name: "server: get", job: Job::Requests("get") },
+        Self { name: "server: list of 100", job: Job::Requests("list") },
+        Self { name: "server: start", job: Job::Requests("start") },
     ];
 
     /// Valgrind does not support the allocator of the server.

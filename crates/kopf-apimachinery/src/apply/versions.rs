@@ -68,7 +68,7 @@ pub fn undeclared(schema: Option<&Schema>, object: &Value) -> Option<String> {
 
 /// Whether an object asks the server to reset its managed fields.
 pub fn resets_managers(object: &Value) -> bool {
-    object.pointer("/metadata/managedFields").is_some_and(is_reset)
+    crate::meta::field(object, "managedFields").is_some_and(is_reset)
 }
 
 /// An empty list, or a list of one empty entry, resets.

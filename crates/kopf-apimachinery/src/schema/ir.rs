@@ -102,6 +102,9 @@ pub(crate) struct Rule {
     pub(crate) optional_old_self: bool,
 }
 
+/// The declared fields of an object, looked up for each field of each request.
+pub(crate) type Properties = IndexMap<String, Link, foldhash::fast::RandomState>;
+
 /// One node of a schema.
 ///
 /// All fields are as declared; an absent keyword is `None`, empty or `false`.
@@ -112,7 +115,7 @@ pub struct Schema {
     /// `None` means that any JSON value fits (unless `int_or_string`).
     pub(crate) kind: Option<Type>,
     pub(crate) format: Option<String>,
-    pub(crate) properties: IndexMap<String, Link>,
+    pub(crate) properties: Properties,
     pub(crate) additional: Option<Additional>,
     pub(crate) items: Option<Link>,
     pub(crate) required: Vec<String>,

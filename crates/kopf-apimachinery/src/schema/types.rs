@@ -3,9 +3,11 @@
 //! Upstream decodes into Go structs, so a wrong type is a 400 with the message of Go's decoder. The
 //! first error in document order is reported.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
-use super::ir::{Field, Schema, Type};
+use super::ir::{Field, Link, Schema, Type};
 use crate::go_print::go_syntax;
 
 /// Reports the first value that Go could not decode, in its words.
@@ -16,6 +18,16 @@ pub(super) fn check(schema: &Schema, object: &Value) -> Result<(), String> {
     // Custom resources are free-form except for their metadata.
     check_metadata(schema, object)?;
     check_embedded(schema, object, "")
+}
+
+/// Like [`check`], for the metadata of any kind alone.
+pub(super) fn check_object_meta(metadata: &Value) -> Result<(), String> {
+    static OBJECT_META: LazyLock<Option<Link>> = LazyLock::new(|| {
+        let holder = super::builtin("", "v1", "ConfigMap")?;
+        holder.properties.get("metadata").cloned()
+    });
+    let Some(schema) = &*OBJECT_META else { return Ok(()) };
+    Walk::of("ObjectMeta", Words::Decoder).value(schema, metadata)
 }
 
 /// Reports the first value that Go could not convert from a map, in the words of its converter.
@@ -97,7 +109,7 @@ impl<'a> Walk<'a> {
         Self { path: String::new(), owner, direct: None, words }
     }
 
-    fn value(&mut self, schema: &'a Schema, value: &Value) -> Result<(), String> {
+    fn value(&mut self, schema: &'a Schema, value: &'a Value) -> Result<(), String> {
         if value.is_null() {
             return Ok(());
         }
@@ -145,7 +157,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn field(&mut self, schema: &'a Schema, name: &str, value: &Value) -> Result<(), String> {
+    fn field(&mut self, schema: &'a Schema, name: &'a str, value: &'a Value) -> Result<(), String> {
         let length = self.path.len();
         let owner = self.owner;
         let result = match schema.field(name) {
@@ -155,8 +167,7 @@ impl<'a> Walk<'a> {
                 }
                 self.path.push_str(name);
                 self.owner = schema.short_name().unwrap_or(owner);
-                let declared = schema.properties.get_key_value(name);
-                self.direct = schema.name.as_deref().zip(declared.map(|(name, _)| name.as_str()));
+                self.direct = schema.name.as_deref().map(|owner| (owner, name));
                 self.value(property, value)
             }
             Field::Entry(entry) => {

@@ -4,9 +4,8 @@
 //! by `
 //! `, over the 64-bit FNV-1a hash of the field. Error messages are upstream's.
 
-use serde::Deserialize;
-
 use super::shard_syntax::{Expression, parse};
+use crate::identity::Identity;
 
 /// The end of the hash space: 2^64, which no 64-bit number reaches.
 const SPACE_END: &str = "10000000000000000";
@@ -30,23 +29,6 @@ enum Field {
 struct Span {
     start: u128,
     end: u128,
-}
-
-/// The parts of an object that are read.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Head<'a> {
-    #[serde(borrow)]
-    metadata: Metadata<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Metadata<'a> {
-    #[serde(borrow)]
-    uid: std::borrow::Cow<'a, str>,
-    #[serde(borrow)]
-    namespace: std::borrow::Cow<'a, str>,
 }
 
 impl Field {
@@ -99,10 +81,10 @@ impl ShardSelector {
         if self.is_empty() {
             return true;
         }
-        let head: Head<'_> = serde_json::from_slice(encoded).unwrap_or_default();
+        let Identity { uid, namespace } = Identity::read(encoded);
         let text = match self.field {
-            Field::Uid => head.metadata.uid,
-            Field::Namespace => head.metadata.namespace,
+            Field::Uid => uid,
+            Field::Namespace => namespace,
         };
         let hash = u128::from(fnv1a(text.as_bytes()));
         self.ranges.iter().any(|it| it.start <= hash && hash < it.end)

@@ -360,7 +360,7 @@ fn is_interested(interest: &Interest, collection: &Collection) -> bool {
 /// Splits an object that was deleted and recreated between two snapshots into two changes.
 fn split_replacement(change: Change) -> Vec<Change> {
     match (&change.old, &change.new) {
-        (Some(old), Some(new)) if crate::fields::uid(old) != crate::fields::uid(new) => {
+        (Some(old), Some(new)) if !old.0.packed().has_uid_of(new.0.packed()) => {
             vec![Change { new: None, ..change.clone() }, Change { old: None, ..change }]
         }
         _ => vec![change],

@@ -122,9 +122,12 @@ pub(crate) async fn served_all(
     resource: &ResourceInfo,
     mut items: Vec<Arc<Stored>>,
 ) -> Result<Vec<Arc<Stored>>, ConversionError> {
-    for item in &mut items {
-        if let Some(defaulted) = with_defaults(inner, resource, item) {
-            *item = defaulted;
+    // If objects of the lowest version have their defaults, all have.
+    if may_lack_defaults(resource, 0) {
+        for item in &mut items {
+            if let Some(defaulted) = with_defaults(inner, resource, item) {
+                *item = defaulted;
+            }
         }
     }
     if !has_versions(resource) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -34,14 +35,14 @@ pub(super) async fn handle(
     info: Arc<RequestInfo>,
 ) -> Result<Response<Body>, StatusError> {
     let answer = answer(inner, &user, request, &info).await;
-    let accept = request.header("accept");
+    let accept = request.header(&ACCEPT);
     let response = answer.unwrap_or_else(|error| acceptable_error(&error, accept));
     inner.log.push(LoggedRequest {
         number: 0,
         info,
         user: user.name.clone(),
         path: request.target.clone(),
-        content_type: request.header("content-type").to_owned(),
+        content_type: request.header(&CONTENT_TYPE).to_owned(),
         body: request.body.clone(),
         status: response.status().as_u16(),
     });
@@ -61,8 +62,8 @@ async fn answer(
         return Ok(text_response(StatusCode::NOT_FOUND, "404 page not found\n"));
     }
     let resource = find(inner, info)?;
-    check_list_kind(info, &resource, request.header("accept"))?;
-    let accept = request.header("accept");
+    check_list_kind(info, &resource, request.header(&ACCEPT))?;
+    let accept = request.header(&ACCEPT);
     let representation = match info.verb {
         Verb::List => negotiate_collection(accept, false)?,
         Verb::Watch => negotiate_collection(accept, request.query.flag("sendInitialEvents"))?,
@@ -88,7 +89,7 @@ async fn answer(
         resource,
         info: Arc::clone(info),
         options,
-        default_manager: manager_of(request.header("user-agent")),
+        default_manager: manager_of(request.header(&USER_AGENT)),
         tracked: false,
         nested: false,
         keeps_identity: false,
@@ -101,7 +102,7 @@ async fn answer(
     call.warnings.extend(deprecation(&call.resource));
     let mut response = match dispatch(&mut call, request, &encoder, &troubles).await {
         Ok(response) => response,
-        Err(error) => acceptable_error(&error, request.header("accept")),
+        Err(error) => acceptable_error(&error, request.header(&ACCEPT)),
     };
     add_warnings(&mut response, &call.warnings);
     if !call.annotations.is_empty() {
@@ -274,7 +275,7 @@ async fn dispatch(
         Verb::Create => create(call, request, encoder).await,
         Verb::Update => {
             let kind = call.resource.kind.clone();
-            let body = decode::body(request.header("content-type"), &request.body, &kind)?;
+            let body = decode::body(request.header(&CONTENT_TYPE), &request.body, &kind)?;
             call.raw_body = request.body.clone();
             let object = rest::typed(call, body)?;
             let (stored, created) = rest::update(call, object).await?;
@@ -283,7 +284,7 @@ async fn dispatch(
         }
         Verb::Patch => {
             let custom = call.resource.is_custom();
-            let kind = PatchKind::parse(request.header("content-type"), custom)?;
+            let kind = PatchKind::parse(request.header(&CONTENT_TYPE), custom)?;
             let body = kind.decode(&request.body);
             let (stored, created) = rest::patch(call, kind, body).await?;
             let status = if created { StatusCode::CREATED } else { StatusCode::OK };
@@ -349,7 +350,7 @@ fn watch(
              application/vnd.kubernetes.protobuf;stream=watch",
         ));
     }
-    let options = WatchRequest::parse(call, &request.query, request.header("accept"))?;
+    let options = WatchRequest::parse(call, &request.query, request.header(&ACCEPT))?;
     let stream = rest::watch(call, options, encoder.clone());
     let content_type = encoder.representation.content_type();
     let mut response = bytes_response(StatusCode::OK, content_type, bytes::Bytes::new());
@@ -378,7 +379,7 @@ async fn create(
         call.info_mut().name.clear();
     }
     let kind = call.resource.kind.clone();
-    let body = decode::body(request.header("content-type"), &request.body, &kind)?;
+    let body = decode::body(request.header(&CONTENT_TYPE), &request.body, &kind)?;
     call.raw_body = request.body.clone();
     let object = rest::typed(call, body)?;
     if let Some(answer) = crate::reviews::answer(call, &object)? {
@@ -398,7 +399,7 @@ fn delete_options(request: &Request) -> Result<DeleteRequest, StatusError> {
     let body = if request.body.is_empty() {
         Value::Null
     } else {
-        let content_type = request.header("content-type");
+        let content_type = request.header(&CONTENT_TYPE);
         let decoded = decode::body(content_type, &request.body, "DeleteOptions");
         decoded.map_err(plain_decode_error)?.value
     };
@@ -517,13 +518,13 @@ async fn scale(
     let stored = match call.info.verb {
         Verb::Get => call.read()?,
         Verb::Update => {
-            let content_type = request.header("content-type");
+            let content_type = request.header(&CONTENT_TYPE);
             let body = decode::body(content_type, &request.body, "Scale")?.value;
             rest::check_scale(call, &body)?;
             rest::write_scale(call, Change::Patch, |_| Ok(body.clone())).await?
         }
         _ => {
-            let kind = PatchKind::parse(request.header("content-type"), call.resource.is_custom())?;
+            let kind = PatchKind::parse(request.header(&CONTENT_TYPE), call.resource.is_custom())?;
             let body = kind.decode(&request.body)?.value;
             if kind == PatchKind::Apply {
                 let stored = rest::apply_scale(call, &body).await?;

@@ -223,10 +223,10 @@ impl<'a> Page<'a> {
     /// All objects from the start of the page.
     fn candidates(&self) -> impl Iterator<Item = (&'a ObjectKey, Arc<Stored>)> + use<'a> {
         let after = self.after.map(|place| &place.key);
-        let shards = &self.request.shards;
+        let shards = Some(&self.request.shards).filter(|shards| !shards.is_empty());
         self.snapshot
             .list_from(&self.call.resource.table, self.call.namespace(), after)
-            .filter(|(_, stored)| shards.matches(stored.encoded()))
+            .filter(move |(_, stored)| shards.is_none_or(|it| it.matches(stored.encoded())))
     }
 
     /// The page: as many selected candidates as fit.
@@ -235,8 +235,11 @@ impl<'a> Page<'a> {
         let (table, namespace) = (&self.call.resource.table, self.call.namespace());
         // A read from the cache ignores the page size, as upstream's watch cache does.
         let limit = if request.resource_version == Some(0) { 0 } else { request.limit };
-        let mut items = Vec::new();
         let mut meta = self.meta();
+        if limit == 0 && request.selector.is_empty() {
+            return Listed { items: rest.map(|(_, stored)| stored).collect(), meta };
+        }
+        let mut items = Vec::new();
         let version = i64::try_from(meta.resource_version).unwrap_or(i64::MAX);
         while let Some((key, stored)) = rest.next() {
             if !request.selector.matches_stored(&stored) {

@@ -178,12 +178,13 @@ impl Snapshot {
             None => Bound::Included(ObjectKey::new(namespace, "")),
         };
         let namespace = namespace.to_owned();
-        self.table(table)
-            .map(|table| table.objects.range((start, Bound::Unbounded)))
-            .into_iter()
-            .flatten()
-            .take_while(move |(key, _)| namespace.is_empty() || *key.namespace == *namespace)
-            .map(|(key, packed)| (key, Arc::new(Stored::from(packed))))
+        let mut objects =
+            self.table(table).map(|table| table.objects.range((start, Bound::Unbounded)));
+        std::iter::from_fn(move || {
+            let (key, packed) = objects.as_mut()?.next()?;
+            let is_inside = namespace.is_empty() || *key.namespace == *namespace;
+            is_inside.then(|| (key, Arc::new(Stored::from(packed))))
+        })
     }
 
     /// Adds or replaces an object as the change of this version.
