@@ -50,7 +50,7 @@ pub enum DataDirError {
         source: Box<redb::Error>,
     },
     /// The file is empty, or missing while the rest of the directory exists.
-    #[error("{} is {problem}: restore it, or remove the whole data directory to start anew", path.display())]
+    #[error("{} is {problem}: restore it, or remove the whole data directory to start again", path.display())]
     Lost {
         /// The file.
         path: PathBuf,

@@ -58,7 +58,7 @@ pub struct Writer<'a> {
 /// How a transformation has failed; it is dropped then.
 #[derive(Clone, Debug)]
 pub enum TransformationFailure {
-    /// With an error of its own.
+    /// With its own error.
     Error(CallbackError),
     /// By a panic with this text.
     Panic(String),

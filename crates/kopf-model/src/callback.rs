@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-/// A callback has failed with an error of its own.
+/// A callback has failed with its own error.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CallbackError {

@@ -1,4 +1,4 @@
-//! One operator: an engine on threads of its own, and the queue to Python.
+//! One operator: an engine on its own threads, and the queue to Python.
 
 use std::net::ToSocketAddrs as _;
 use std::sync::Arc;
@@ -157,7 +157,7 @@ pub(crate) struct Operator {
 
 /// What runs the engine.
 enum Home {
-    /// Threads of its own, and the collector of traces, if there is one.
+    /// Its own threads, and the collector of traces, if there is one.
     Own(Threads, Option<Telemetry>),
     /// The thread of a world, with others.
     World { handle: Handle, engine: AbortHandle },

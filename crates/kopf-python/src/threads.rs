@@ -1,4 +1,4 @@
-//! A runtime with threads of its own that survives forks.
+//! A runtime with its own threads, which survives forks.
 //!
 //! A process that was forked by a handler has a copy of the runtime, but none of its threads: waiting
 //! for them would never end.

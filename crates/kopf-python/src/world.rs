@@ -160,7 +160,7 @@ impl World {
 
 #[pymethods]
 impl World {
-    /// A world of its own, in which time stands still.
+    /// A separate world, in which time stands still.
     #[new]
     fn new(py: Python<'_>) -> PyResult<Self> {
         let (arrived, arriving) = mpsc::sync_channel(1);

@@ -62,7 +62,7 @@ fn annotation(metadata: &Value) -> Option<&str> {
     metadata.get("annotations")?.get(ANNOTATION)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// The annotation's value for a configuration: sorted, escaped as Go does, on a line of its own.
+/// The annotation's value for a configuration: sorted, escaped as Go does, on its own line.
 fn annotation_value(applied: &Value) -> String {
     let mut config = applied.clone();
     let annotations = config.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);

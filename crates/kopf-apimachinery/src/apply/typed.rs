@@ -92,7 +92,7 @@ impl<'schema> TypeRef<'schema> {
 
     /// The shape that this type gives to a value; if any shape fits, the value decides.
     pub(crate) fn shape(self, value: &Value) -> Shape<'schema> {
-        // Integer-or-string has no type of its own, so it imposes no shape on ownership.
+        // Integer-or-string is not a type, so it imposes no shape on ownership.
         let declared = self.schema().filter(|schema| !schema.int_or_string);
         let declared = declared.and_then(|schema| schema.kind);
         let kind = declared.unwrap_or(match value {

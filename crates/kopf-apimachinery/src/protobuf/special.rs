@@ -119,7 +119,7 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, String> {
     Ok(number(bytes, 2)?.unwrap_or_default().into())
 }
 
-/// JSON inside protobuf, or a whole object in an envelope of its own.
+/// JSON inside protobuf, or a whole object in its own envelope.
 fn raw(bytes: &[u8], depth: usize) -> Result<Value, String> {
     let Some(raw) = bytes_of(bytes, 1)?.filter(|raw| !raw.is_empty()) else {
         return Ok(Value::Null);

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The file that lets an operator restart without listing its objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshots {
-    /// The file; none turns snapshots off. Each operator needs a file of its own.
+    /// The file; none turns snapshots off. Each operator needs its own file.
     /// Changes apply after a restart.
     pub file: Option<PathBuf>,
     /// How often the file is written while the operator runs. It is also written at the end.

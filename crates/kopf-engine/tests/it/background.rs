@@ -275,7 +275,7 @@ async fn an_idle_timer_waits_until_the_object_is_quiet_and_sees_the_newest_state
     tokio::time::sleep(Duration::from_secs(6)).await;
     world.merge("a", json!({"spec": {"x": 2}})).await;
     tokio::time::sleep(Duration::from_secs(6)).await;
-    assert_eq!(world.calls.count(), 0, "the change has begun the countdown anew");
+    assert_eq!(world.calls.count(), 0, "the change has restarted the countdown");
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!(world.calls.all(), ["2"]);
     world.merge("a", json!({"spec": {"x": 3}})).await;

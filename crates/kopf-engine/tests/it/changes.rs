@@ -205,7 +205,7 @@ async fn an_object_without_its_last_handled_state_is_handled_as_new() {
     world.merge("a", json!({"metadata": {"annotations": {LAST_HANDLED: null}}})).await;
     world.until_handled("a").await;
     assert_eq!(world.calls.all(), ["create_fn:0", "create_fn:0"]);
-    // The last-handled state is the annotation's, whoever wrote it.
+    // The last-handled state is the one in the annotation, no matter who wrote it.
     let edited = json!({"spec": {"x": 0}}).to_string();
     world.merge("a", json!({"metadata": {"annotations": {LAST_HANDLED: edited}}})).await;
     world.until_handled("a").await;

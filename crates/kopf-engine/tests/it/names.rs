@@ -1,4 +1,4 @@
-//! Two different operators handle the same objects, each with names of its own.
+//! Two different operators handle the same objects, each with its own names.
 
 use kopf_core::handler::HandlerKind;
 use kopf_core::settings::Settings;

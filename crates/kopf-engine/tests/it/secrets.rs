@@ -138,7 +138,7 @@ async fn a_secret_of_a_mebibyte_is_handled_at_the_first_try() {
     assert_eq!(codes, [200; 5], "finalizer, creation, two updates, release: all taken at once");
     let text = log.text();
     let line = text.lines().find(|line| line.contains("the last handled state is stored"));
-    let line = line.expect("the choice is told");
+    let line = line.expect("the choice is logged");
     assert!(line.contains("digest"), "{line}");
     engine.stop().await.expect("a clean end");
 }
