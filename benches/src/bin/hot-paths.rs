@@ -79,7 +79,7 @@ fn plan_creation(object: Object, storages: &Storages) -> Option<String> {
     for handler in agenda.due(&Lifecycle::default(), now).expect("no callbacks") {
         let output = Output::Json(json!({"ok": true}));
         let outcome = Outcome { is_final: true, output, ..Outcome::default() };
-        agenda.take_in(&handler.id, &outcome, &mut patch, now);
+        agenda.record_outcome(&handler.id, outcome, &mut patch, now);
     }
     let closing = Closing {
         now,

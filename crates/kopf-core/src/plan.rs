@@ -326,25 +326,19 @@ impl Agenda {
     ///
     /// # Panics
     /// Panics if the handler is not one of the selected ones.
-    pub fn take_in(&mut self, id: &str, outcome: &Outcome, patch: &mut Patch, now: Timestamp) {
-        self.state.take_in(id, outcome, now);
+    pub fn record_outcome(
+        &mut self,
+        id: &str,
+        mut outcome: Outcome,
+        patch: &mut Patch,
+        now: Timestamp,
+    ) {
+        self.state.record_outcome(id, &outcome, now);
         let seen = self.change.as_ref().and_then(|change| change.new.as_ref());
         if let Some(seen) = seen.filter(|_| self.rerun_outdated && outcome.is_final) {
             self.state.note_handled(id, seen);
         }
-        deliver_result(id, outcome, patch);
-    }
-
-    /// The same for an outcome that is not needed any more.
-    ///
-    /// # Panics
-    /// Panics if the handler is not one of the selected ones.
-    pub fn take_over(&mut self, id: &str, mut outcome: Outcome, patch: &mut Patch, now: Timestamp) {
-        let output = std::mem::take(&mut outcome.output);
-        self.take_in(id, &outcome, patch, now);
-        if let (None, Output::Json(result)) = (&outcome.error, output) {
-            patch.take_result(id, result);
-        }
+        move_result(id, &mut outcome, patch);
     }
 
     /// Requests that the known progress be stored while slower handlers are still running.
@@ -498,10 +492,10 @@ pub fn told(change: &Change, handler: &Handler) -> Change {
     }
 }
 
-/// Stores the result of a handler in the status.
-pub fn deliver_result(id: &str, outcome: &Outcome, patch: &mut Patch) {
-    if let (None, Output::Json(result)) = (&outcome.error, &outcome.output) {
-        patch.set_result(id, result);
+/// Moves the result of a successful handler into the status.
+pub fn move_result(id: &str, outcome: &mut Outcome, patch: &mut Patch) {
+    if let (None, Output::Json(result)) = (&outcome.error, &mut outcome.output) {
+        patch.set_result(id, result.take());
     }
 }
 

@@ -331,7 +331,7 @@ impl State {
     ///
     /// # Panics
     /// Panics if the handler was never activated: outcomes come only from due handlers.
-    pub fn take_in(&mut self, id: &str, outcome: &Outcome, now: Timestamp) {
+    pub fn record_outcome(&mut self, id: &str, outcome: &Outcome, now: Timestamp) {
         let now = storable(now);
         self.unsaved_since.get_or_insert(now);
         let handler = self.get_mut(id).expect("outcomes come only from activated handlers");

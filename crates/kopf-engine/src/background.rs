@@ -16,7 +16,7 @@ use kopf_core::handler::{Delay, Handler, HandlerKind};
 use kopf_core::invoke::{Extensions, Stop as _, StopReason, panic_text};
 use kopf_core::logtext::{self, Line};
 use kopf_core::occasion::{Live, Occasion, Subject};
-use kopf_core::plan::deliver_result;
+use kopf_core::plan::move_result;
 use kopf_core::progress::State;
 use kopf_core::retry::Outcome;
 use kopf_core::retry_pacing::RetryPacing;
@@ -432,11 +432,11 @@ impl Runner {
             ..Request::new(&handler, attempt, occasion, Arc::clone(&self.memo))
         };
         let attempted = attempt::run(&self.shared.runtime, request).await;
-        let outcome = attempted.ok()?.outcome;
+        let mut outcome = attempted.ok()?.outcome;
         let mut patch = std::mem::take(&mut *patch.lock());
-        deliver_result(&handler.id, &outcome, &mut patch);
+        move_result(&handler.id, &mut outcome, &mut patch);
         self.write(patch).await;
-        state.take_in(&handler.id, &outcome, self.shared.runtime.clock.now());
+        state.record_outcome(&handler.id, &outcome, self.shared.runtime.clock.now());
         Some(outcome)
     }
 

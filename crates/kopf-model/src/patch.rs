@@ -131,28 +131,14 @@ impl Patch {
 
     /// Stores the result of a handler in the status under its id: a map is merged with the existing
     /// one, other values replace it.
-    pub fn set_result(&mut self, id: &str, result: &Value) {
-        match result {
-            Value::Null => {}
-            Value::Object(entries) => {
-                let place = self.map_at(["status", id].into_iter());
-                place.extend(entries.iter().map(|(key, value)| (key.clone(), value.clone())));
-            }
-            other => {
-                self.map_at(std::iter::once("status")).insert(id.to_owned(), other.clone());
-            }
-        }
-    }
-
-    /// The same for a result that is not needed any more.
-    pub fn take_result(&mut self, id: &str, result: Value) {
-        if !result.is_object() {
-            return self.set_result(id, &result);
+    pub fn set_result(&mut self, id: &str, result: Value) {
+        if result.is_null() {
+            return;
         }
         let status = self.map_at(std::iter::once("status"));
-        match status.get(id) {
-            Some(Value::Object(_)) => self.set_result(id, &result),
-            Some(_) | None => drop(status.insert(id.to_owned(), result)),
+        match (status.get_mut(id), result) {
+            (Some(Value::Object(present)), Value::Object(entries)) => present.extend(entries),
+            (_, result) => drop(status.insert(id.to_owned(), result)),
         }
     }
 

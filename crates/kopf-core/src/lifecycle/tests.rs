@@ -15,7 +15,7 @@ fn check(lifecycle: &Lifecycle, expected: &[&str]) {
     let mut state = State::new(Some(Reason::Create)).with_handlers(&due, at(0.0));
     for (id, retries) in [("a", 2), ("b", 0), ("c", 1)] {
         for _ in 0..retries {
-            state.take_in(id, &Outcome::default(), at(0.0));
+            state.record_outcome(id, &Outcome::default(), at(0.0));
         }
     }
     let chosen = lifecycle.choose(due, &state).unwrap();

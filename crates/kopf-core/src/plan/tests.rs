@@ -84,7 +84,7 @@ impl World {
         for handler in agenda.due(&self.lifecycle, at(now)).unwrap() {
             let answer = answers.iter().find(|(id, _)| *id == &*handler.id);
             let (id, outcome) = answer.unwrap_or_else(|| panic!("{handler} was not expected"));
-            agenda.take_in(id, outcome, &mut patch, at(now));
+            agenda.record_outcome(id, outcome.clone(), &mut patch, at(now));
             called.push((*id).to_owned());
         }
         let closing = Closing {

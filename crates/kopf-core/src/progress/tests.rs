@@ -43,7 +43,7 @@ fn outcomes_advance_records_as_kopf_does() {
     let handlers = handlers(&["a"]);
     let mut state = State::new(Some(Reason::Create)).with_handlers(&handlers, at(0.0));
     assert_eq!(state.due(&handlers, at(0.0)).len(), 1);
-    state.take_in("a", &failed(false, Some(7)), at(1.0));
+    state.record_outcome("a", &failed(false, Some(7)), at(1.0));
     assert!(!state.is_done());
     assert_eq!(state.wake_at(at(2.0)), Some(at(8.0)));
     assert_eq!(state.wake_at(at(9.0)), Some(at(9.0)));
@@ -53,7 +53,7 @@ fn outcomes_advance_records_as_kopf_does() {
     assert_eq!(state.attempt("a", at(8.0)).runtime(), Duration::from_secs(8));
 
     let with_children = success().with_subrefs(vec!["a/y".into(), "a/x".into(), "a/y".into()]);
-    state.take_in("a", &with_children, at(8.5));
+    state.record_outcome("a", &with_children, at(8.5));
     let record = &state.get("a").unwrap().record;
     assert_eq!((record.success, record.failure, record.retries), (true, false, 2));
     assert_eq!((record.stopped, record.delayed), (Some(at(8.5)), None));
@@ -69,7 +69,7 @@ fn outcomes_advance_records_as_kopf_does() {
 fn only_changed_records_are_stored_and_all_are_purged() {
     let (storage, handlers) = (storages().progress, handlers(&["a", "b"]));
     let mut state = State::new(Some(Reason::Create)).with_handlers(&handlers, at(0.0));
-    state.take_in("a", &failed(false, Some(7)), at(1.0));
+    state.record_outcome("a", &failed(false, Some(7)), at(1.0));
     let mut patch = Patch::default();
     state.store(&*storage, &object(&json!({})), &mut patch).unwrap();
     let body = merge(&patch);
@@ -102,7 +102,7 @@ fn only_changed_records_are_stored_and_all_are_purged() {
     let mut patch = Patch::default();
     loaded.store(&*storage, &object(&body), &mut patch).unwrap();
     assert!(patch.is_empty(), "nothing changed since it was stored");
-    loaded.take_in("b", &success(), at(2.0));
+    loaded.record_outcome("b", &success(), at(2.0));
     loaded.store(&*storage, &object(&body), &mut patch).unwrap();
     assert_eq!(patch.merge["metadata"]["annotations"].as_object().unwrap().len(), 1);
     loaded.purge(&*storage, &object(&body), &handlers, &mut patch).unwrap();
@@ -115,8 +115,8 @@ fn other_purposes_are_counted_until_repurposed() {
     let storage = storages().progress;
     let all = handlers(&["a", "b", "c"]);
     let mut state = State::new(Some(Reason::Update)).with_handlers(&all, at(0.0));
-    state.take_in("a", &success(), at(0.0));
-    state.take_in("b", &failed(true, None), at(0.0));
+    state.record_outcome("a", &success(), at(0.0));
+    state.record_outcome("b", &failed(true, None), at(0.0));
     let mut patch = Patch::default();
     state.store(&*storage, &object(&json!({})), &mut patch).unwrap();
 
@@ -138,7 +138,7 @@ fn previous_ids_are_read_and_purged() {
     let storage = storages().progress;
     let old = handlers(&["old"]);
     let mut state = State::new(Some(Reason::Create)).with_handlers(&old, at(0.0));
-    state.take_in("old", &success(), at(0.0));
+    state.record_outcome("old", &success(), at(0.0));
     let mut patch = Patch::default();
     state.store(&*storage, &object(&json!({})), &mut patch).unwrap();
     let body = merge(&patch);
@@ -158,7 +158,7 @@ fn newer_progress_in_memory_wins() {
     let handlers = handlers(&["a"]);
     let fresh = || State::new(Some(Reason::Create)).with_handlers(&handlers, at(5.0));
     let mut remembered = State::new(Some(Reason::Create)).with_handlers(&handlers, at(0.0));
-    remembered.take_in("a", &failed(false, Some(1)), at(0.5));
+    remembered.record_outcome("a", &failed(false, Some(1)), at(0.5));
     let caught_up = fresh().catch_up(&remembered);
     assert_eq!(caught_up.retries("a"), 1);
     assert_eq!(caught_up.attempt("a", at(5.0)).started, at(0.0));
@@ -174,7 +174,7 @@ fn moments_survive_storing() {
     let handlers = handlers(&["a"]);
     let now = at(0.123_456_789);
     let mut state = State::new(Some(Reason::Create)).with_handlers(&handlers, now);
-    state.take_in("a", &failed(false, Some(1)), now);
+    state.record_outcome("a", &failed(false, Some(1)), now);
     let mut patch = Patch::default();
     state.store(&*storage, &object(&json!({})), &mut patch).unwrap();
     let loaded = State::load(&*storage, &object(&merge(&patch)), &handlers, at(9.0)).unwrap();

@@ -291,7 +291,7 @@ impl World {
         for handler in agenda.due(&Lifecycle::default(), self.now).unwrap() {
             self.check_call(&handler, &agenda.told(&handler));
             let outcome = outcome(answers.next().copied().unwrap_or(Answer::Success));
-            agenda.take_in(&handler.id, &outcome, &mut patch, self.now);
+            agenda.record_outcome(&handler.id, outcome.clone(), &mut patch, self.now);
             self.calls += 1;
             if outcome.is_final && self.is_deleting() {
                 self.finished_deletion.insert((*handler.id).to_owned());

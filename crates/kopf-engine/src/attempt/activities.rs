@@ -62,7 +62,7 @@ async fn run_handlers(
                 let message = "cancelled".to_owned();
                 return Err(ActivityError { handler: handler.id.clone(), message, object: None });
             };
-            state.take_in(&handler.id, &outcome, clock.now());
+            state.record_outcome(&handler.id, &outcome, clock.now());
             if let (true, Some(failure)) = (outcome.is_final, &outcome.error) {
                 let (handler, message) = (handler.id.clone(), failure.message.clone());
                 let object = error.as_ref().and_then(HandlerError::object).cloned();

@@ -192,7 +192,7 @@ async fn ask(
         report::outcome(&cycle.shared.runtime, handler, Some(subject), &outcome);
     }
     let now = cycle.shared.runtime.clock.now();
-    state.take_in(&handler.id, &outcome, now);
+    state.record_outcome(&handler.id, &outcome, now);
     *wake_at = earliest(*wake_at, state.wake_at(now));
     memory_of(cycle, handler).failing = Some((state, view, failure.clone()));
     Answer::Failed(failure)
@@ -264,7 +264,7 @@ async fn look(
     };
     let text = failure.message.clone();
     let now = cycle.shared.runtime.clock.now();
-    state.take_in(&handler.id, &outcome, now);
+    state.record_outcome(&handler.id, &outcome, now);
     let wake_at = state.wake_at(now);
     memory_of(cycle, handler).failing = Some((state, about, text));
     wake_at

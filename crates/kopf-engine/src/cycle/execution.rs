@@ -99,7 +99,7 @@ impl Cycle {
                 let outcome = self.run_one(agenda, inputs, pass, &handler).await?;
                 let Ok(outcome) = outcome else { return Ok(()) };
                 let now = shared.runtime.clock.now();
-                agenda.take_over(&handler.id, outcome, &mut pass.patch.lock(), now);
+                agenda.record_outcome(&handler.id, outcome, &mut pass.patch.lock(), now);
                 attempted.push(handler);
             }
         }

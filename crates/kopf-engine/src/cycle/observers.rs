@@ -6,7 +6,7 @@ use kopf_core::handler::Handler;
 use kopf_core::index;
 use kopf_core::invoke::{Attempt, CallbackError};
 use kopf_core::occasion::{EventKind, Occasion, Subject};
-use kopf_core::plan::deliver_result;
+use kopf_core::plan::move_result;
 use kopf_core::progress::State;
 use kopf_core::retry::Outcome;
 use kopf_core::select;
@@ -56,7 +56,7 @@ async fn index_with(cycle: &mut Cycle, handler: &Arc<Handler>, subject: &Subject
     let Some(outcome) = outcome else { return };
     let object = cycle.object.key();
     if outcome.error.is_some() {
-        state.take_in(&handler.id, &outcome, cycle.shared.runtime.clock.now());
+        state.record_outcome(&handler.id, &outcome, cycle.shared.runtime.clock.now());
         cycle.memory.indexing.insert(Arc::clone(&handler.id), state);
         with_index(cycle, handler, |index| index.discard(&object));
         return;
@@ -99,8 +99,8 @@ async fn deliver_event(
         let attempt = Attempt { retry: 0, started: now, now };
         let patch = Arc::clone(&cycle.patch);
         let outcome = call(cycle, &handler, &subject, occasion.clone(), attempt, patch).await;
-        if let Some(outcome) = outcome {
-            deliver_result(&handler.id, &outcome, &mut cycle.patch.lock());
+        if let Some(mut outcome) = outcome {
+            move_result(&handler.id, &mut outcome, &mut cycle.patch.lock());
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use kopf_core::handler::{Handler, HandlerId, child_id};
 use kopf_core::invoke::{Attempt, BoxFuture, CallbackError, Extensions, HandlerError, SubHandlers};
 use kopf_core::occasion::{Change, Occasion, Reason, Subject};
-use kopf_core::plan::{change_since, deliver_result, told};
+use kopf_core::plan::{change_since, move_result, told};
 use kopf_core::progress::State;
 use kopf_core::retry::Outcome;
 use kopf_core::select;
@@ -348,14 +348,14 @@ impl SubInner {
             let matter = Matter { change, fields, field_needs_change, is_deletion };
             Box::pin(async move { pass.attempt_about(&handler, attempt, matter).await })
         };
-        let outcome = running.await.map_err(|_| HandlerError::Cancelled)?;
+        let mut outcome = running.await.map_err(|_| HandlerError::Cancelled)?;
         for subref in &outcome.subrefs {
             self.seen.lock().push(Arc::clone(subref));
         }
-        deliver_result(&handler.id, &outcome, &mut pass.patch.lock());
+        move_result(&handler.id, &mut outcome, &mut pass.patch.lock());
         let now = pass.shared.runtime.clock.now();
         if let Some(state) = pass.subs.lock().get_mut(&self.parent) {
-            state.take_in(&handler.id, &outcome, now);
+            state.record_outcome(&handler.id, &outcome, now);
             let seen = pass.change.new.as_ref();
             if let Some(seen) = seen.filter(|_| pass.rerun_outdated && outcome.is_final) {
                 state.note_handled(&handler.id, seen);

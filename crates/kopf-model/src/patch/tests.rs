@@ -22,11 +22,11 @@ fn paths_are_created_on_the_way() {
 #[test]
 fn map_results_merge_and_other_results_replace() {
     let mut patch = Patch::default();
-    patch.set_result("fn/spec.x", &json!({"a": 1}));
-    patch.set_result("fn/spec.x", &json!({"b": {"c": 2}}));
-    patch.set_result("other", &json!("text"));
-    patch.set_result("nothing", &json!(null));
-    patch.set_result("empty", &json!({}));
+    patch.set_result("fn/spec.x", json!({"a": 1}));
+    patch.set_result("fn/spec.x", json!({"b": {"c": 2}}));
+    patch.set_result("other", json!("text"));
+    patch.set_result("nothing", json!(null));
+    patch.set_result("empty", json!({}));
     assert_eq!(
         patch.merge["status"],
         json!({"fn/spec.x": {"a": 1, "b": {"c": 2}}, "other": "text", "empty": {}}),
