@@ -117,7 +117,7 @@ fn tree(folder: &Path, arguments: &[&str]) -> Result<String> {
 }
 
 fn cargo(folder: &Path) -> Command {
-    let mut command = Command::new("cargo");
+    let mut command = crate::steps::cargo();
     // Shares compiled dependencies with this repository.
     command.current_dir(folder).env("CARGO_TARGET_DIR", target());
     command

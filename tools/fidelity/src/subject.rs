@@ -3,7 +3,7 @@
 //! Responsible for the lifetime of an embedded server that a command starts.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -31,7 +31,7 @@ impl Subject {
 
     fn start() -> Result<Self> {
         let path = std::env::temp_dir().join(format!("kopf-subject-{}", std::process::id()));
-        let child = Command::new("cargo")
+        let child = tools_support::steps::cargo()
             .args(["run", "--quiet", "--package", "kopf-cli", "--bin", "kopf", "--"])
             .args(["cluster", "--rbac", "--no-nodes", "--kubeconfig"])
             .arg(&path)

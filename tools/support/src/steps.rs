@@ -29,8 +29,30 @@ pub fn step(name: &str, program: &str, arguments: &[&str]) -> Result<()> {
     command_step(name, command)
 }
 
+/// A command that runs cargo as from a shell: see [`forget_package`].
+#[must_use]
+pub fn cargo() -> Command {
+    let mut command = Command::new("cargo");
+    forget_package(&mut command);
+    command
+}
+
+/// Removes the variables with which cargo describes our own package.
+///
+/// Build scripts that depend on them (such as that of `ring`) would run again whenever somebody
+/// switches between `cargo xtask` and plain cargo, and everything above them would be compiled again.
+fn forget_package(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
+}
+
 /// Runs a prepared command as a named step.
 pub fn command_step(name: &str, mut command: Command) -> Result<()> {
+    forget_package(&mut command);
     println!("── {name}");
     let started = Instant::now();
     let status = command
