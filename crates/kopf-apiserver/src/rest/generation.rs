@@ -24,7 +24,9 @@ pub(super) fn advance(resource: &ResourceInfo, subresource: &str, object: &mut V
     let annotations = |object: &Value| object["metadata"]["annotations"].clone();
     let has_changed = match Kind::of(resource).generation {
         Generation::Absent | Generation::Fixed => false,
-        Generation::CountsChanges => has_changed(resource, object, old),
+        Generation::CountsChanges | Generation::CountsFromZero => {
+            has_changed(resource, object, old)
+        }
         Generation::CountsAnnotations => {
             let counts_annotations = subresource.is_empty();
             has_changed(resource, object, old)

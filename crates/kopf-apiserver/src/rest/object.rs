@@ -238,9 +238,6 @@ fn check_custom_type(
     if kind.is_empty() {
         return Err(missing(call, "Kind"));
     }
-    if api_version.is_empty() {
-        return Err(missing(call, "apiVersion"));
-    }
     let expected = call.resource.api_version();
     if api_version != expected {
         warn_of_other_version(call, object, kind, api_version);

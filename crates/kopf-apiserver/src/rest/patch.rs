@@ -460,5 +460,7 @@ fn check_applied(call: &mut Call, body: Decoded) -> Result<Value, StatusError> {
     if !meta::text(&applied, "name").is_empty() {
         super::update::check_address(call, &applied)?;
     }
+    let mut placed = json!({ "metadata": { "namespace": meta::text(&applied, "namespace") } });
+    super::update::place(call, &mut placed)?;
     Ok(applied)
 }
