@@ -130,11 +130,7 @@ impl Encoder {
                 let items: Vec<Value> =
                     converted.iter().map(|object| metadata_only(object, version)).collect();
                 let mut list_meta = list_meta;
-                if let Some(fields) = list_meta.as_object_mut()
-                    && fields.get("continue").is_some_and(|token| token == "")
-                {
-                    fields.shift_remove("continue");
-                }
+                drop_empty_continue(&mut list_meta);
                 json!({
                     "kind": "PartialObjectMetadataList",
                     "apiVersion": join_api_version("meta.k8s.io", version),

@@ -14,7 +14,7 @@ pub(super) fn counts(resource: &ResourceInfo) -> bool {
 
 /// Sets the generation of a new object.
 pub(super) fn start(resource: &ResourceInfo, object: &mut Value) {
-    if counts(resource) {
+    if counts(resource) && Kind::of(resource).generation != Generation::CountsFromZero {
         metadata_mut(object).insert("generation".into(), 1.into());
     }
 }

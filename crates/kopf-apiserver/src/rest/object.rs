@@ -47,6 +47,10 @@ pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
     if call.resource.is_custom() {
         check_custom_metadata(&object["metadata"])
             .map_err(|problem| call.cannot_be_handled(&call.resource.kind, &problem))?;
+        if let Some(schema) = call.resource.schema.as_deref() {
+            schema::check_types(schema, &object)
+                .map_err(|problem| call.cannot_be_handled(&call.resource.kind, &problem))?;
+        }
     }
     if call.options.field_validation == FieldValidation::Strict && !problems.is_empty() {
         let problem = format!("strict decoding error: {}", problems.join(", "));
