@@ -52,6 +52,7 @@ async fn pods_need_their_account_and_their_classes() {
         (json!({"serviceAccountName": "none"}), "serviceaccount \"none\" not found"),
         (json!({"runtimeClassName": "none"}), "RuntimeClass \"none\" not found"),
         (json!({"priority": 7}), "must not be provided in pod spec"),
+        (json!({"preemptionPolicy": "Never"}), "the string value of PreemptionPolicy (Never)"),
     ];
     for (extra, expected) in cases {
         let mut pod = json!({"metadata": {"name": "p"}, "spec": extra});
@@ -83,4 +84,85 @@ async fn only_finalize_changes_the_finalizers_of_a_namespace() {
     let status = json!({"status": {"phase": "Terminating"}});
     let found = refusal(&client, target().through("status"), status).await;
     assert!(found.contains("may only be 'Active'"), "{found}");
+}
+
+#[tokio::test]
+async fn embedded_metadata_is_decoded() {
+    let client = Server::builder().controllers(false).build().local();
+    let template = json!({"type": "object", "x-kubernetes-embedded-resource": true,
+        "x-kubernetes-preserve-unknown-fields": true});
+    let crd = json!({"metadata": {"name": "tasks.kopf.dev"}, "spec": {
+        "group": "kopf.dev", "scope": "Namespaced", "names": {"plural": "tasks", "kind": "Task"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
+            {"type": "object", "properties": {"template": template}}}}]}});
+    client.create("customresourcedefinitions", "", crd).await.expect("a definition");
+    let task = |labels: Value| {
+        json!({"apiVersion": "kopf.dev/v1", "kind": "Task", "metadata": {"name": "t"},
+            "template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": labels}}})
+    };
+    let refused = client.create("tasks", "default", task(json!({"a": 5}))).await;
+    let refused = refused.expect_err("refused").to_string();
+    assert!(refused.contains("cannot unmarshal number into Go struct field"), "{refused}");
+    assert!(client.create("tasks", "default", task(json!({"a": "5"}))).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_budget_gets_the_selector_of_a_strategic_patch() {
+    let client = Server::builder().controllers(false).build().local();
+    let budget = json!({"metadata": {"name": "b"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}});
+    client.create("poddisruptionbudgets", "default", budget).await.expect("a budget");
+    let target = Target::new("poddisruptionbudgets", "default", "b");
+    let patch = json!({"spec": {"selector": {"matchLabels": {"c": "d"}}}});
+    let patched = client.patch(target, Patch::Strategic(patch)).await.expect("a patch");
+    assert_eq!(patched["spec"]["selector"], json!({"matchLabels": {"c": "d"}}));
+}
+
+#[tokio::test]
+async fn drivers_have_a_generation_once_they_change() {
+    let client = Server::builder().controllers(false).build().local();
+    let driver = json!({"metadata": {"name": "d.kopf.dev"}, "spec": {}});
+    let created = client.create("csidrivers", "", driver).await.expect("a driver");
+    assert_eq!(created["metadata"]["generation"], Value::Null);
+    let patch = Patch::Merge(json!({"spec": {"requiresRepublish": true}}));
+    let target = Target::new("csidrivers", "", "d.kopf.dev");
+    let patched = client.patch(target, patch).await.expect("a patch");
+    assert_eq!(patched["metadata"]["generation"], 1);
+}
+
+#[tokio::test]
+async fn controllers_keep_the_conditions_and_finalizers_of_others() {
+    let client = Server::builder().build().local();
+    let budget = json!({"metadata": {"name": "b"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}});
+    client.create("poddisruptionbudgets", "default", budget).await.expect("a budget");
+    let status = json!({"status": {"conditions": [{"type": "Other", "status": "True",
+        "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+    let target = || Target::new("poddisruptionbudgets", "default", "b");
+    client.patch(target().through("status"), Patch::Merge(status)).await.expect("a status");
+    let types = |budget: &Value| -> Vec<String> {
+        let conditions = budget["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.iter().map(|one| one["type"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    loop {
+        let budget = client.get("poddisruptionbudgets", "default", "b").await.expect("a budget");
+        if types(&budget).contains(&"DisruptionAllowed".to_owned()) {
+            assert!(types(&budget).contains(&"Other".to_owned()), "{budget}");
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    let claim = json!({"metadata": {"name": "c"}, "spec": {"storageClassName": "none",
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    client.create("persistentvolumeclaims", "default", claim).await.expect("a claim");
+    let lost = Patch::Merge(json!({"metadata": {"finalizers": ["a.b/c"]}}));
+    let claim = Target::new("persistentvolumeclaims", "default", "c");
+    client.patch(claim, lost).await.expect("a patch");
+    loop {
+        let claim = client.get("persistentvolumeclaims", "default", "c").await.expect("a claim");
+        if claim["metadata"]["finalizers"] == json!(["a.b/c", "kubernetes.io/pvc-protection"]) {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
 }
