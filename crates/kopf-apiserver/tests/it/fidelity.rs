@@ -115,7 +115,7 @@ async fn a_budget_gets_the_selector_of_a_strategic_patch() {
     let target = Target::new("poddisruptionbudgets", "default", "b");
     let patch = json!({"spec": {"selector": {"matchLabels": {"c": "d"}}}});
     let patched = client.patch(target, Patch::Strategic(patch)).await.expect("a patch");
-    assert_eq!(patched["spec"]["selector"], json!({"matchLabels": {"c": "d"}}));
+    assert_eq!(patched.value()["spec"]["selector"], json!({"matchLabels": {"c": "d"}}));
 }
 
 #[tokio::test]
@@ -123,11 +123,11 @@ async fn drivers_have_a_generation_once_they_change() {
     let client = Server::builder().controllers(false).build().local();
     let driver = json!({"metadata": {"name": "d.kopf.dev"}, "spec": {}});
     let created = client.create("csidrivers", "", driver).await.expect("a driver");
-    assert_eq!(created["metadata"]["generation"], Value::Null);
+    assert_eq!(created.value()["metadata"]["generation"], Value::Null);
     let patch = Patch::Merge(json!({"spec": {"requiresRepublish": true}}));
     let target = Target::new("csidrivers", "", "d.kopf.dev");
     let patched = client.patch(target, patch).await.expect("a patch");
-    assert_eq!(patched["metadata"]["generation"], 1);
+    assert_eq!(patched.value()["metadata"]["generation"], 1);
 }
 
 #[tokio::test]
@@ -145,9 +145,10 @@ async fn controllers_keep_the_conditions_and_finalizers_of_others() {
         conditions.iter().map(|one| one["type"].as_str().unwrap_or_default().to_owned()).collect()
     };
     loop {
-        let budget = client.get("poddisruptionbudgets", "default", "b").await.expect("a budget");
-        if types(&budget).contains(&"DisruptionAllowed".to_owned()) {
-            assert!(types(&budget).contains(&"Other".to_owned()), "{budget}");
+        let budget = client.get(target()).await.expect("a budget");
+        let budget = budget.value();
+        if types(budget).contains(&"DisruptionAllowed".to_owned()) {
+            assert!(types(budget).contains(&"Other".to_owned()), "{budget}");
             break;
         }
         tokio::task::yield_now().await;
@@ -156,11 +157,11 @@ async fn controllers_keep_the_conditions_and_finalizers_of_others() {
         "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
     client.create("persistentvolumeclaims", "default", claim).await.expect("a claim");
     let lost = Patch::Merge(json!({"metadata": {"finalizers": ["a.b/c"]}}));
-    let claim = Target::new("persistentvolumeclaims", "default", "c");
-    client.patch(claim, lost).await.expect("a patch");
+    let target = || Target::new("persistentvolumeclaims", "default", "c");
+    client.patch(target(), lost).await.expect("a patch");
     loop {
-        let claim = client.get("persistentvolumeclaims", "default", "c").await.expect("a claim");
-        if claim["metadata"]["finalizers"] == json!(["a.b/c", "kubernetes.io/pvc-protection"]) {
+        let claim = client.get(target()).await.expect("a claim");
+        if claim.value()["metadata"]["finalizers"] == json!(["a.b/c", "kubernetes.io/pvc-protection"]) {
             break;
         }
         tokio::task::yield_now().await;
