@@ -95,15 +95,15 @@ async fn embedded_metadata_is_decoded() {
         "group": "kopf.dev", "scope": "Namespaced", "names": {"plural": "tasks", "kind": "Task"},
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
             {"type": "object", "properties": {"template": template}}}}]}});
-    client.create("customresourcedefinitions", "", crd).await.expect("a definition");
+    client.create("customresourcedefinitions.apiextensions.k8s.io", "", crd).await.expect("a definition");
     let task = |labels: Value| {
         json!({"apiVersion": "kopf.dev/v1", "kind": "Task", "metadata": {"name": "t"},
             "template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": labels}}})
     };
-    let refused = client.create("tasks", "default", task(json!({"a": 5}))).await;
+    let refused = client.create("tasks.kopf.dev", "default", task(json!({"a": 5}))).await;
     let refused = refused.expect_err("refused").to_string();
     assert!(refused.contains("cannot unmarshal number into Go struct field"), "{refused}");
-    assert!(client.create("tasks", "default", task(json!({"a": "5"}))).await.is_ok());
+    assert!(client.create("tasks.kopf.dev", "default", task(json!({"a": "5"}))).await.is_ok());
 }
 
 #[tokio::test]
@@ -111,8 +111,8 @@ async fn a_budget_gets_the_selector_of_a_strategic_patch() {
     let client = Server::builder().controllers(false).build().local();
     let budget = json!({"metadata": {"name": "b"},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}});
-    client.create("poddisruptionbudgets", "default", budget).await.expect("a budget");
-    let target = Target::new("poddisruptionbudgets", "default", "b");
+    client.create("poddisruptionbudgets.policy", "default", budget).await.expect("a budget");
+    let target = Target::new("poddisruptionbudgets.policy", "default", "b");
     let patch = json!({"spec": {"selector": {"matchLabels": {"c": "d"}}}});
     let patched = client.patch(target, Patch::Strategic(patch)).await.expect("a patch");
     assert_eq!(patched.value()["spec"]["selector"], json!({"matchLabels": {"c": "d"}}));
@@ -122,10 +122,10 @@ async fn a_budget_gets_the_selector_of_a_strategic_patch() {
 async fn drivers_have_a_generation_once_they_change() {
     let client = Server::builder().controllers(false).build().local();
     let driver = json!({"metadata": {"name": "d.kopf.dev"}, "spec": {}});
-    let created = client.create("csidrivers", "", driver).await.expect("a driver");
+    let created = client.create("csidrivers.storage.k8s.io", "", driver).await.expect("a driver");
     assert_eq!(created.value()["metadata"]["generation"], Value::Null);
     let patch = Patch::Merge(json!({"spec": {"requiresRepublish": true}}));
-    let target = Target::new("csidrivers", "", "d.kopf.dev");
+    let target = Target::new("csidrivers.storage.k8s.io", "", "d.kopf.dev");
     let patched = client.patch(target, patch).await.expect("a patch");
     assert_eq!(patched.value()["metadata"]["generation"], 1);
 }
@@ -135,10 +135,10 @@ async fn controllers_keep_the_conditions_and_finalizers_of_others() {
     let client = Server::builder().build().local();
     let budget = json!({"metadata": {"name": "b"},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}});
-    client.create("poddisruptionbudgets", "default", budget).await.expect("a budget");
+    client.create("poddisruptionbudgets.policy", "default", budget).await.expect("a budget");
     let status = json!({"status": {"conditions": [{"type": "Other", "status": "True",
         "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
-    let target = || Target::new("poddisruptionbudgets", "default", "b");
+    let target = || Target::new("poddisruptionbudgets.policy", "default", "b");
     client.patch(target().through("status"), Patch::Merge(status)).await.expect("a status");
     let types = |budget: &Value| -> Vec<String> {
         let conditions = budget["status"]["conditions"].as_array().cloned().unwrap_or_default();
