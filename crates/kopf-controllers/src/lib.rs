@@ -29,9 +29,9 @@ mod revisions;
 mod scheduler;
 pub mod stages;
 mod stateful_sets;
-pub mod token_secrets;
 #[cfg(test)]
 mod test_world;
+pub mod token_secrets;
 pub mod world;
 
 use std::sync::Arc;

@@ -147,7 +147,10 @@ mod tests {
     #[test]
     fn a_secret_of_an_account_is_filled() {
         let mut world = TestWorld::default();
-        world.put(&SERVICE_ACCOUNTS, json!({"metadata": {"name": "a", "namespace": "n", "uid": "u"}}));
+        world.put(
+            &SERVICE_ACCOUNTS,
+            json!({"metadata": {"name": "a", "namespace": "n", "uid": "u"}}),
+        );
         let change = world.put(&SECRETS, secret(""));
         let found = describe(&react(&mut controller(), &change, &world));
         let token = STANDARD.encode("\"system:serviceaccount:n:a\"");
@@ -158,7 +161,10 @@ mod tests {
     #[test]
     fn a_secret_of_another_account_is_deleted() {
         let mut world = TestWorld::default();
-        world.put(&SERVICE_ACCOUNTS, json!({"metadata": {"name": "a", "namespace": "n", "uid": "u"}}));
+        world.put(
+            &SERVICE_ACCOUNTS,
+            json!({"metadata": {"name": "a", "namespace": "n", "uid": "u"}}),
+        );
         let change = world.put(&SECRETS, secret("before"));
         let found = describe(&react(&mut controller(), &change, &world));
         assert!(found[0].starts_with("delete"), "{found:?}");

@@ -93,7 +93,8 @@ fn of_secret(claims: &Value, present: Present<'_>) -> Result<Value, String> {
     if kept.as_ref() != Some(claims) {
         return Err("token does not match server's copy".to_owned());
     }
-    let account = json!({ "name": part("service-account.name"), "uid": part("service-account.uid") });
+    let account =
+        json!({ "name": part("service-account.name"), "uid": part("service-account.uid") });
     Ok(json!({ "kubernetes.io": { "namespace": namespace, "serviceaccount": account } }))
 }
 

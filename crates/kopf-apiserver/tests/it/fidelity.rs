@@ -95,7 +95,10 @@ async fn embedded_metadata_is_decoded() {
         "group": "kopf.dev", "scope": "Namespaced", "names": {"plural": "tasks", "kind": "Task"},
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
             {"type": "object", "properties": {"template": template}}}}]}});
-    client.create("customresourcedefinitions.apiextensions.k8s.io", "", crd).await.expect("a definition");
+    client
+        .create("customresourcedefinitions.apiextensions.k8s.io", "", crd)
+        .await
+        .expect("a definition");
     let task = |labels: Value| {
         json!({"apiVersion": "kopf.dev/v1", "kind": "Task", "metadata": {"name": "t"},
             "template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": labels}}})
@@ -161,7 +164,9 @@ async fn controllers_keep_the_conditions_and_finalizers_of_others() {
     client.patch(target(), lost).await.expect("a patch");
     loop {
         let claim = client.get(target()).await.expect("a claim");
-        if claim.value()["metadata"]["finalizers"] == json!(["a.b/c", "kubernetes.io/pvc-protection"]) {
+        if claim.value()["metadata"]["finalizers"]
+            == json!(["a.b/c", "kubernetes.io/pvc-protection"])
+        {
             break;
         }
         tokio::task::yield_now().await;

@@ -96,8 +96,7 @@ pub(crate) fn render(
     text += &first_runs(first_sight);
     text += &overview(results, first_sight);
     text += &places(results);
-    for result in results.iter().filter(|result| has_section(result))
-    {
+    for result in results.iter().filter(|result| has_section(result)) {
         text += &script_section(result);
     }
     text
