@@ -11,7 +11,9 @@ from .server import Server
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 ROUNDS = 5
-START_SECONDS_MAX = 20
+START_SECONDS_MAX = 10
+OBJECTS = 300
+CONTENT = {"a": "b" * 5000}
 
 
 def run(kopf, folder, results):
@@ -103,19 +105,28 @@ def ends_with_error(kopf, data):
 
 def damage(kopf, data, results):
     with Server(kopf, data.parent, f"--data-dir={data}") as server:
-        server.request("POST", MAPS, {"metadata": {"name": "kept"}})
+        for index in range(OBJECTS):
+            server.request("POST", MAPS, {"metadata": {"name": f"kept{index}"}, "data": CONTENT})
         text, held = ends_with_error(kopf, data)
         results.add("files", "a second process in the same folder", "an error", text, held)
     store = data / "world.redb"
     good = store.read_bytes()
-    changes = {"empty": b"", "cut in half": good[: len(good) // 2], "zeros at the start": bytes(4096) + good[4096:],
-               "200 bytes flipped": good[:300] + bytes(255 - byte for byte in good[300:500]) + good[500:]}
+    changes = {"empty": b"", "cut in half": good[: len(good) // 2], "zeros at the start": bytes(4096) + good[4096:]}
     for what, content in changes.items():
         store.write_bytes(content)
         text, held = ends_with_error(kopf, data)
-        if not held and what == "200 bytes flipped":
-            held = None if store.read_bytes() else False
         results.add("files", f"the store file is {what}", "an error, no new world", text, held)
+    for tenth in range(1, 10, 2):
+        place = len(good) * tenth // 10
+        store.write_bytes(good[:place] + bytes(255 - byte for byte in good[place : place + 200]) + good[place + 200 :])
+        text, held = ends_with_error(kopf, data)
+        if not held:
+            # Bytes that no page uses may change.
+            with Server(kopf, data.parent, f"--data-dir={data}") as server:
+                _, listed = server.request("GET", MAPS)
+            intact = sum(item.get("data") == CONTENT for item in listed.get("items", []))
+            text, held = f"started with {intact} of {OBJECTS} objects", intact == OBJECTS
+        results.add("files", f"200 bytes flipped at {tenth}0 % of the store file", "an error, or all data", text, held)
     store.unlink()
     text, held = ends_with_error(kopf, data)
     results.add("files", "the store file is gone", "an error, no new world", text, held)
