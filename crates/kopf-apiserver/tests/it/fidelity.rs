@@ -135,7 +135,8 @@ async fn drivers_have_a_generation_once_they_change() {
 
 #[tokio::test]
 async fn controllers_keep_the_conditions_and_finalizers_of_others() {
-    let client = Server::builder().build().local();
+    let server = Server::builder().build();
+    let client = server.local();
     let budget = json!({"metadata": {"name": "b"},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}});
     client.create("poddisruptionbudgets.policy", "default", budget).await.expect("a budget");
@@ -143,32 +144,20 @@ async fn controllers_keep_the_conditions_and_finalizers_of_others() {
         "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
     let target = || Target::new("poddisruptionbudgets.policy", "default", "b");
     client.patch(target().through("status"), Patch::Merge(status)).await.expect("a status");
-    let types = |budget: &Value| -> Vec<String> {
-        let conditions = budget["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        conditions.iter().map(|one| one["type"].as_str().unwrap_or_default().to_owned()).collect()
-    };
-    loop {
-        let budget = client.get(target()).await.expect("a budget");
-        let budget = budget.value();
-        if types(budget).contains(&"DisruptionAllowed".to_owned()) {
-            assert!(types(budget).contains(&"Other".to_owned()), "{budget}");
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
+    server.settle().await;
+    let budget = client.get(target()).await.expect("a budget");
+    let conditions = budget.value()["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let types: Vec<&str> = conditions.iter().filter_map(|one| one["type"].as_str()).collect();
+    assert_eq!(types, ["Other", "DisruptionAllowed"]);
+
     let claim = json!({"metadata": {"name": "c"}, "spec": {"storageClassName": "none",
         "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
     client.create("persistentvolumeclaims", "default", claim).await.expect("a claim");
-    let lost = Patch::Merge(json!({"metadata": {"finalizers": ["a.b/c"]}}));
     let target = || Target::new("persistentvolumeclaims", "default", "c");
+    let lost = Patch::Merge(json!({"metadata": {"finalizers": ["a.b/c"]}}));
     client.patch(target(), lost).await.expect("a patch");
-    loop {
-        let claim = client.get(target()).await.expect("a claim");
-        if claim.value()["metadata"]["finalizers"]
-            == json!(["a.b/c", "kubernetes.io/pvc-protection"])
-        {
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
+    server.settle().await;
+    let claim = client.get(target()).await.expect("a claim");
+    let finalizers = json!(["a.b/c", "kubernetes.io/pvc-protection"]);
+    assert_eq!(claim.value()["metadata"]["finalizers"], finalizers);
 }
