@@ -169,8 +169,8 @@ mod tests {
         let go = "map[string]string{\"a\":\"b\"}";
         assert_eq!(verdict(place, text("{\"a\":\"b\"}"), text(go)), Verdict::OtherRelease);
         let other = Some(json!("Invalid value: 5: must be set"));
-        assert_eq!(verdict(place, text("5"), other), Verdict::TextOnly);
-        assert_eq!(verdict(place, text("5"), Some(json!("Required value"))), Verdict::TextOnly);
+        assert_eq!(verdict(place, text("5"), other), Verdict::Different);
+        assert_eq!(verdict(place, text("5"), Some(json!("Required value"))), Verdict::Different);
     }
 
     #[test]
