@@ -11,6 +11,8 @@ pub fn name_problem(group: &str, resource: &str, name: &str, prefix: bool) -> Ve
         ("rbac.authorization.k8s.io", _) | ("apiregistration.k8s.io", _) => {
             path_segment_problems(&masked)
         }
+        // Prefixes of events, whose names have a number after a dot, are only parts of URLs.
+        ("" | "events.k8s.io", "events") if prefix => path_segment_problems(name),
         ("", "namespaces") | ("apps", "statefulsets") => label_problems(&masked),
         ("networking.k8s.io", "ipaddresses") => address_problems(name),
         ("", "services") => dns1035_problems(&masked),

@@ -31,6 +31,8 @@ pub(crate) struct Setup {
     pub(crate) scope: Scope,
     /// The CA bundle published in every namespace, in PEM.
     pub(crate) root_ca: String,
+    /// Signs the tokens of service accounts.
+    pub(crate) issuer: crate::tokens::TokenIssuer,
     /// The life cycle rules of pods.
     pub(crate) stages: Arc<StageRules>,
     /// The last snapshot that all controllers had completely handled while nothing was pending.
@@ -42,6 +44,10 @@ pub(crate) fn start(client: &LocalClient, setup: &Setup) -> Running {
     let groups = kopf_controllers::groups(&kopf_controllers::Setup {
         nodes: setup.scope.nodes,
         root_ca: setup.root_ca.clone(),
+        sign: {
+            let issuer = setup.issuer.clone();
+            Arc::new(move |claims| issuer.sign(claims))
+        },
         stages: Arc::clone(setup.stages.book()),
     });
     let mut tasks = tokio::task::JoinSet::new();

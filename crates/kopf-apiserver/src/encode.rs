@@ -129,6 +129,8 @@ impl Encoder {
             Shape::Metadata(version) => {
                 let items: Vec<Value> =
                     converted.iter().map(|object| metadata_only(object, version)).collect();
+                let mut list_meta = list_meta;
+                drop_empty_continue(&mut list_meta);
                 json!({
                     "kind": "PartialObjectMetadataList",
                     "apiVersion": join_api_version("meta.k8s.io", version),

@@ -69,6 +69,7 @@ impl Server {
                 let setup = controllers::Setup {
                     scope,
                     root_ca: self.inner.authority().ca_pem().to_owned(),
+                    issuer: self.inner.authenticator.issuer.clone(),
                     stages: Arc::clone(&self.inner.stages),
                     settled: self.inner.settled.clone(),
                 };

@@ -111,6 +111,12 @@ fn token(call: &Call, mut review: Value) -> Result<Response<Body>, StatusError> 
         })?;
     }
     let account = call.read()?;
+    let given = review["metadata"]["namespace"].as_str().unwrap_or_default();
+    if !matches!(given, "") && given != call.info.namespace {
+        return Err(StatusError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
     check_review_name(call, &review)?;
     let seconds = token_seconds(&review["spec"])?;
     let now = call.inner.clock.now();

@@ -65,6 +65,7 @@ impl Controller for Claims {
         } else if fields::is_deleting(&object) {
             release_claim(key, &object, world, &mut outcome);
         } else {
+            protect_claim(key, &object, &mut outcome);
             bind(key, &object, world, &mut outcome);
         }
         outcome
@@ -83,6 +84,20 @@ fn is_used(claim: &Key, world: &dyn World) -> bool {
         .list(&PODS, Some(&claim.namespace))
         .iter()
         .any(|pod| !pod_state::is_finished(pod) && claims_of(pod).any(|name| name == claim.name))
+}
+
+/// Adds the finalizer of a claim that has lost it.
+fn protect_claim(key: &Key, claim: &Value, outcome: &mut Outcome) {
+    let mut finalizers = fields::finalizers(claim);
+    if !finalizers.contains(&CLAIM_PROTECTION) {
+        finalizers.push(CLAIM_PROTECTION);
+        let version = text(claim, &["metadata", "resourceVersion"]);
+        outcome.push(Action::Patch {
+            key: key.clone(),
+            subresource: "",
+            patch: json!({ "metadata": { "finalizers": finalizers, "resourceVersion": version } }),
+        });
+    }
 }
 
 /// Releases a deleted claim once no pod uses it.

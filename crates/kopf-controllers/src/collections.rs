@@ -8,6 +8,7 @@ pub(crate) const PODS: Collection = Collection::of("pods");
 pub(crate) const SERVICES: Collection = Collection::of("services");
 pub(crate) const ENDPOINTS: Collection = Collection::of("endpoints");
 pub(crate) const CONFIG_MAPS: Collection = Collection::of("configmaps");
+pub(crate) const SECRETS: Collection = Collection::of("secrets");
 pub(crate) const SERVICE_ACCOUNTS: Collection = Collection::of("serviceaccounts");
 pub(crate) const CLAIMS: Collection = Collection::of("persistentvolumeclaims");
 pub(crate) const VOLUMES: Collection = Collection::of("persistentvolumes");

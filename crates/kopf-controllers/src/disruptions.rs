@@ -85,7 +85,7 @@ impl Controller for Disruptions {
         status.insert("currentHealthy".into(), json!(healthy));
         status.insert("desiredHealthy".into(), json!(desired));
         status.insert("expectedPods".into(), json!(expected));
-        status.insert("conditions".into(), json!([condition(&budget, allowed > 0, now)]));
+        status.insert("conditions".into(), conditions(&budget, allowed > 0, now));
         outcome.put_status(key, &budget, Value::Object(status));
         outcome
     }
@@ -162,6 +162,17 @@ fn controller(object: &Value, world: &dyn World) -> Option<(String, i64)> {
         let size = number(&owner, &["spec", "replicas"]).unwrap_or(1);
         Some((fields::uid(&owner).to_owned(), size))
     })
+}
+
+/// The conditions of the budget with the own one at its old place; others stay.
+fn conditions(budget: &Value, is_allowed: bool, now: Timestamp) -> Value {
+    let own = condition(budget, is_allowed, now);
+    let mut all = fields::items(budget, &["status", "conditions"]).to_vec();
+    match all.iter_mut().find(|other| text(other, &["type"]) == "DisruptionAllowed") {
+        Some(old) => *old = own,
+        None => all.push(own),
+    }
+    all.into()
 }
 
 fn condition(budget: &Value, is_allowed: bool, now: Timestamp) -> Value {

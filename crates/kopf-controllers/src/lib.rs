@@ -31,6 +31,7 @@ pub mod stages;
 mod stateful_sets;
 #[cfg(test)]
 mod test_world;
+pub mod token_secrets;
 pub mod world;
 
 use std::sync::Arc;
@@ -46,6 +47,8 @@ pub struct Setup {
     pub nodes: bool,
     /// The CA bundle published in every namespace, in PEM.
     pub root_ca: String,
+    /// Signs the claims of tokens that are kept in Secrets.
+    pub sign: token_secrets::Sign,
     /// The behaviour of pods.
     pub stages: Arc<StageBook>,
 }
@@ -62,6 +65,10 @@ pub fn groups(setup: &Setup) -> [Vec<Box<dyn Controller>>; 4] {
         Box::new(policies::PolicyTypes),
         Box::new(flow_schemas::FlowSchemas),
         Box::new(accounts::NamespaceAccounts { root_ca: setup.root_ca.clone() }),
+        Box::new(token_secrets::TokenSecrets {
+            root_ca: setup.root_ca.clone(),
+            sign: Arc::clone(&setup.sign),
+        }),
     ];
     let workloads: Vec<Box<dyn Controller>> = vec![
         Box::new(deployments::Deployments),

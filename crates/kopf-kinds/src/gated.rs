@@ -33,6 +33,16 @@ pub(super) fn remove(group: &str, resource: &str, object: &mut Value, old: Optio
             forget(spec, "dataSourceRef");
         }
     }
+    if resource == "horizontalpodautoscalers" {
+        for direction in ["scaleUp", "scaleDown"] {
+            let rules = |object: &Value| object["spec"]["behavior"][direction].clone();
+            let had = old.is_some_and(|old| !rules(old)["tolerance"].is_null());
+            let pointer = format!("/spec/behavior/{direction}");
+            if let Some(rules) = object.pointer_mut(&pointer).filter(|_| !had) {
+                forget(rules, "tolerance");
+            }
+        }
+    }
     if resource == "endpointslices" && old.is_none() {
         for endpoint in items_mut(object, "endpoints") {
             forget(endpoint, "deprecatedTopology");

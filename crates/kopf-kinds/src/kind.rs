@@ -75,6 +75,8 @@ pub enum Generation {
     Fixed,
     /// It counts the changes of everything except metadata and status.
     CountsChanges,
+    /// It counts these changes from zero, so that new objects have none.
+    CountsFromZero,
     /// It counts these changes and those of annotations.
     CountsAnnotations,
 }

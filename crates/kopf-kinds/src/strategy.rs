@@ -75,7 +75,8 @@ impl KindStrategy for BuiltIn {
         }
         // Updates that do not change the spec have already caused the warnings before.
         let generation = |object: &Value| object["metadata"]["generation"].as_i64();
-        if old.is_some_and(|old| generation(old) == generation(object)) {
+        let has_generation = (group, resource) != ("", "secrets");
+        if has_generation && old.is_some_and(|old| generation(old) == generation(object)) {
             return Vec::new();
         }
         let mut warnings = Vec::new();

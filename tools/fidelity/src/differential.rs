@@ -6,6 +6,7 @@
 pub(crate) mod compare;
 pub(crate) mod first_sight;
 pub(crate) mod random;
+pub(crate) mod releases;
 pub(crate) mod report;
 pub(crate) mod runner;
 pub(crate) mod script;
@@ -81,7 +82,7 @@ pub fn run(arguments: &Arguments, judge: impl FnOnce() -> Result<PathBuf>) -> Re
     let pair = Pair { judge: Endpoint::from_file(&judge)?, subject: subject.endpoint.clone() };
     let scripts = choose(arguments)?;
     let runtime = crate::http::runtime()?;
-    let (heading, results) = runtime.block_on(async {
+    let (heading, mut results) = runtime.block_on(async {
         let heading = pair.heading().await?;
         anyhow::Ok((heading, run_all(&pair, scripts).await?))
     })?;
@@ -90,7 +91,9 @@ pub fn run(arguments: &Arguments, judge: impl FnOnce() -> Result<PathBuf>) -> Re
         first_sight.add(&results);
         first_sight.write()?;
     }
-    let text = report::render(&heading, &results, &first_sight);
+    let explained = releases::is_later(&heading.judge, &heading.subject)
+        .then(|| releases::explain(&mut results));
+    let text = report::render(&heading, &results, &first_sight, explained.as_ref());
     let target = arguments.report.clone().unwrap_or_else(default_report);
     if let Some(folder) = target.parent() {
         std::fs::create_dir_all(folder)?;
@@ -103,11 +106,12 @@ pub fn run(arguments: &Arguments, judge: impl FnOnce() -> Result<PathBuf>) -> Re
     }
     let totals = Totals::of(&results);
     println!(
-        "{} of {} steps equal ({:.1} %), {} more but for wording; see {}",
+        "{} of {} steps equal ({:.1} %), {} more but for wording, {} but for the release; see {}",
         totals.equal,
         totals.steps,
         totals.percent(),
         totals.text_only,
+        totals.other_release,
         target.display(),
     );
     if totals.percent() < arguments.minimum {

@@ -56,7 +56,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         judge: "recorded goldens".to_owned(),
         subject: "live server".to_owned(),
     };
-    std::fs::write(&arguments.report, report::render(&heading, &results, &FirstSight::default()))?;
+    let text = report::render(&heading, &results, &FirstSight::default(), None);
+    std::fs::write(&arguments.report, text)?;
     let totals = Totals::of(&results);
     println!(
         "{} of {} exchanges equal ({:.1} %), {} more but for wording",

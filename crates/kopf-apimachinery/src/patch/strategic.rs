@@ -39,6 +39,7 @@ struct FieldRule<'schema> {
     /// The schema of the field, or of the items when it is a list.
     schema: Option<&'schema Schema>,
     merge: bool,
+    replace: bool,
     merge_key: Option<&'schema str>,
 }
 
@@ -51,6 +52,7 @@ impl<'schema> FieldRule<'schema> {
         Self {
             schema: schema.item().or(Some(schema)),
             merge: schema.patch_strategy().merge,
+            replace: schema.patch_strategy().replace,
             merge_key: schema.merge_key(),
         }
     }
@@ -99,6 +101,9 @@ fn merge_field(
     match (fields.get_mut(&key), &mut change) {
         (Some(Value::Object(present)), Value::Object(change)) => {
             let rule = FieldRule::of(schema, &key);
+            if rule.replace {
+                present.clear();
+            }
             merge_fields(present, std::mem::take(change), rule.schema)
         }
         (Some(Value::Array(present)), Value::Array(change)) => {

@@ -245,6 +245,7 @@ fn patch_strategy(json: &Value) -> PatchStrategy {
     let mut strategy = PatchStrategy::default();
     for part in text(json, "x-kubernetes-patch-strategy").unwrap_or_default().split(',') {
         strategy.merge |= part == "merge";
+        strategy.replace |= part == "replace";
         strategy.retain_keys |= part == "retainKeys";
     }
     strategy

@@ -76,6 +76,8 @@ pub(crate) enum MapType {
 pub(crate) struct PatchStrategy {
     /// Lists are merged by key (objects) or by value (scalars) instead of being replaced.
     pub merge: bool,
+    /// Objects are replaced instead of being merged.
+    pub(crate) replace: bool,
     /// Keys that are not listed in `$retainKeys` are cleared.
     pub(crate) retain_keys: bool,
 }

@@ -271,7 +271,12 @@ fn micro_time(text: &str) -> Result<(), String> {
     }
     let (seconds, rest) = text.split_at_checked(SECONDS_LENGTH).unwrap_or_default();
     if !super::formats::is_rfc3339(&format!("{seconds}Z")) {
-        return refuse(text, "2006");
+        const DAY_LENGTH: usize = "2006-01-02".len();
+        let (day, time) = text.split_at_checked(DAY_LENGTH).unwrap_or_default();
+        return match super::formats::is_rfc3339(&format!("{day}T00:00:00Z")) {
+            true if !time.starts_with('T') => refuse(time, "T"),
+            _ => refuse(text, "2006"),
+        };
     }
     let (fraction, zone) = rest.split_at_checked(FRACTION_LENGTH).unwrap_or_default();
     let digits = fraction.strip_prefix('.').unwrap_or_default();

@@ -82,6 +82,12 @@ impl FieldSelector {
             }
             match known {
                 Some(fields) if fields.contains(&field) => {}
+                Some(_) if resource.group == "batch" => {
+                    return Err(format!(
+                        "field label {field:?} not supported for {}",
+                        resource.kind
+                    ));
+                }
                 Some(_) if resource.resource == "events" || resource.group.is_empty() => {
                     return Err(format!("field label not supported: {field}"));
                 }

@@ -4,13 +4,18 @@
 //! Checks claims whose signature has already been verified. Rules, leeway and messages are
 //! upstream's.
 
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Identified, Present};
 use crate::fields::{number, text, texts};
+use crate::tokens::AUDIENCE;
 use crate::{StatusError, Stored, User, meta};
 
+/// The issuer of tokens that are kept in Secrets.
+const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
 /// The allowed clock skew: tokens that have just expired or whose object was just deleted still
 /// count.
 const LEEWAY_SECONDS: i64 = 60;
@@ -23,7 +28,9 @@ pub(super) fn identify(
     audiences: &[&str],
     present: Present<'_>,
 ) -> Result<Identified, String> {
-    let meant_for = texts(claims, &["aud"]);
+    let is_legacy = text(claims, &["iss"]) == LEGACY_ISSUER;
+    // A token from a Secret names no audience: it is for the server.
+    let meant_for = if is_legacy { vec![AUDIENCE] } else { texts(claims, &["aud"]) };
     let common: Vec<String> = audiences
         .iter()
         .filter(|one| meant_for.contains(one))
@@ -37,6 +44,13 @@ pub(super) fn identify(
         ));
     }
     check_time(claims, present.now)?;
+    let shaped;
+    let claims = if is_legacy {
+        shaped = of_secret(claims, present)?;
+        &shaped
+    } else {
+        claims
+    };
     let private = &claims["kubernetes.io"];
     let (namespace, account) = (text(private, &["namespace"]), &private["serviceaccount"]);
     let name = text(account, &["name"]);
@@ -65,6 +79,29 @@ pub(super) fn identify(
     claimed.clone_into(&mut user.uid);
     user.extra = extra(claims);
     Ok(Identified { user, audiences: common })
+}
+
+/// The claims of a token that is kept in a Secret, in the form of other tokens. The Secret must still
+/// have the token.
+fn of_secret(claims: &Value, present: Present<'_>) -> Result<Value, String> {
+    let part = |name: &str| text(claims, &[&format!("kubernetes.io/serviceaccount/{name}")]);
+    let (namespace, name) = (part("namespace"), part("secret.name"));
+    let stored = present.store.get("secrets", namespace, name);
+    let stored = stored.filter(|stored| !was_deleted(stored, present.now)).ok_or(INVALIDATED)?;
+    let token = text(stored.content(), &["data", "token"]).to_owned();
+    let kept = STANDARD.decode(token).ok().and_then(|token| claims_in(&token));
+    if kept.as_ref() != Some(claims) {
+        return Err("token does not match server's copy".to_owned());
+    }
+    let account =
+        json!({ "name": part("service-account.name"), "uid": part("service-account.uid") });
+    Ok(json!({ "kubernetes.io": { "namespace": namespace, "serviceaccount": account } }))
+}
+
+/// The claims of a token, whose signature is not checked.
+fn claims_in(token: &[u8]) -> Option<Value> {
+    let payload = token.split(|byte| *byte == b'.').nth(1)?;
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
 }
 
 fn check_time(claims: &Value, now: Timestamp) -> Result<(), String> {

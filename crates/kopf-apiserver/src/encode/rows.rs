@@ -50,11 +50,13 @@ impl Encoder {
         items: &[std::sync::Arc<Stored>],
         meta: &ListMeta,
     ) -> Vec<u8> {
+        let mut list_meta = self.list_meta(meta);
+        super::drop_empty_continue(&mut list_meta);
         let mut text = Vec::with_capacity(items.len() * ROW_BYTES_GUESS);
         text.extend_from_slice(b"{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":");
         write(&mut text, &join_api_version("meta.k8s.io", version));
         text.extend_from_slice(b",\"metadata\":");
-        write(&mut text, &self.list_meta(meta));
+        write(&mut text, &list_meta);
         text.extend_from_slice(b",\"items\":");
         match items.is_empty() {
             // In Go, a list to which nothing was appended is nil, not empty.

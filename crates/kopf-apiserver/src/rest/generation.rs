@@ -14,7 +14,7 @@ pub(super) fn counts(resource: &ResourceInfo) -> bool {
 
 /// Sets the generation of a new object.
 pub(super) fn start(resource: &ResourceInfo, object: &mut Value) {
-    if counts(resource) {
+    if counts(resource) && Kind::of(resource).generation != Generation::CountsFromZero {
         metadata_mut(object).insert("generation".into(), 1.into());
     }
 }
@@ -24,7 +24,9 @@ pub(super) fn advance(resource: &ResourceInfo, subresource: &str, object: &mut V
     let annotations = |object: &Value| object["metadata"]["annotations"].clone();
     let has_changed = match Kind::of(resource).generation {
         Generation::Absent | Generation::Fixed => false,
-        Generation::CountsChanges => has_changed(resource, object, old),
+        Generation::CountsChanges | Generation::CountsFromZero => {
+            has_changed(resource, object, old)
+        }
         Generation::CountsAnnotations => {
             let counts_annotations = subresource.is_empty();
             has_changed(resource, object, old)

@@ -48,6 +48,10 @@ pub(crate) fn typed(call: &mut Call, body: Body) -> Result<Value, StatusError> {
         // The metadata of custom resources is decoded on its own, so paths start there.
         schema::check_object_meta(&object["metadata"])
             .map_err(|problem| call.cannot_be_handled(&call.resource.kind, &problem))?;
+        if let Some(schema) = call.resource.schema.as_deref() {
+            schema::check_types(schema, &object)
+                .map_err(|problem| call.cannot_be_handled(&call.resource.kind, &problem))?;
+        }
     }
     if call.options.field_validation == FieldValidation::Strict && !problems.is_empty() {
         let problem = format!("strict decoding error: {}", problems.join(", "));
@@ -230,9 +234,6 @@ fn check_custom_type(
     };
     if kind.is_empty() {
         return Err(missing(call, "Kind"));
-    }
-    if api_version.is_empty() {
-        return Err(missing(call, "apiVersion"));
     }
     let expected = call.resource.api_version();
     if api_version != expected {

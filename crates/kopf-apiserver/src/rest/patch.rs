@@ -152,8 +152,9 @@ struct Sent<'a> {
 
 /// Checks the result of a patch as if it had been decoded, with a patch's error messages.
 fn retype(call: &mut Call, mut object: Value, sent: &Sent<'_>) -> Result<Value, StatusError> {
-    let bad_result = |object: &Value, problem: &str| sent.bad_result(object, problem);
     let resource = Arc::clone(&call.resource);
+    let is_custom = resource.is_custom();
+    let bad_result = |object: &Value, problem: &str| sent.bad_result(object, problem, is_custom);
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
     let api_version = object["apiVersion"].as_str().unwrap_or_default().to_owned();
     if !object.is_object() {
@@ -271,11 +272,13 @@ impl Sent<'_> {
     }
 
     /// 422 that quotes the patched object, or a strategic patch itself.
-    fn bad_result(&self, object: &Value, problem: &str) -> StatusError {
+    fn bad_result(&self, object: &Value, problem: &str, is_custom: bool) -> StatusError {
         let object = &with_ordered_metadata(object);
         let patch = &self.patch.value;
         let text = match self.kind {
             PatchKind::Strategic => crate::go_print::go_map(patch),
+            // Custom resources are maps, whose keys Go sorts.
+            _ if is_custom => sorted(object).to_string(),
             // Upstream prints the objects that a patch has touched with sorted keys, the rest
             // unchanged.
             PatchKind::Merge => sorted_along(object, patch).to_string(),
@@ -340,6 +343,19 @@ fn touch(touched: &mut Value, pointer: &str) {
                 *place = json!({});
             }
         }
+    }
+}
+
+/// The value with sorted keys in every object.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+            fields.sort_by_key(|(key, _)| *key);
+            fields.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect()
+        }
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        scalar => scalar.clone(),
     }
 }
 
@@ -445,10 +461,27 @@ pub(super) fn run_apply(
     apply::apply(&manager, force, call.resource.schema.as_deref(), live, applied)
 }
 
+/// What Go calls a value that is no object.
+fn wrong_type(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::Bool(_) => Some("bool"),
+        Value::Number(_) => Some("number"),
+        Value::String(_) => Some("string"),
+        Value::Array(_) => Some("array"),
+        Value::Null | Value::Object(_) => None,
+    }
+}
+
 /// Checks the applied configuration; fields that this endpoint may not set are undone after the
 /// merge.
 fn check_applied(call: &mut Call, body: Decoded) -> Result<Value, StatusError> {
     let mut applied = body.value;
+    if let Some(kind) = wrong_type(&applied) {
+        return Err(StatusError::bad_request(format!(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot \
+             unmarshal {kind} into Go value of type map[string]interface {{}}"
+        )));
+    }
     // Applied configurations are converted from YAML to JSON, which writes 9.0 as 9.
     crate::shape::tidy_numbers(&mut applied);
     // The YAML decoder reports all its problems in one message, one per line after a heading.
@@ -460,5 +493,7 @@ fn check_applied(call: &mut Call, body: Decoded) -> Result<Value, StatusError> {
     if !meta::text(&applied, "name").is_empty() {
         super::update::check_address(call, &applied)?;
     }
+    let mut placed = json!({ "metadata": { "namespace": meta::text(&applied, "namespace") } });
+    super::update::place(call, &mut placed)?;
     Ok(applied)
 }

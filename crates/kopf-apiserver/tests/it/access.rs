@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http_body_util::{BodyExt, Full};
 use kopf_apiserver::{ManualClock, Server, User};
 use serde_json::{Value, json};
@@ -29,8 +31,12 @@ struct Ask<'a> {
 
 impl World {
     async fn new() -> Self {
+        Self::with_controllers(false).await
+    }
+
+    async fn with_controllers(controllers: bool) -> Self {
         let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
-        let builder = Server::builder().controllers(false).rbac(true);
+        let builder = Server::builder().controllers(controllers).rbac(true);
         let world = Self { server: builder.clock(clock.clone()).build(), clock };
         world.make("serviceaccounts", json!({"metadata": {"name": "bot"}})).await;
         let subjects = json!([{"kind": "ServiceAccount", "name": "bot", "namespace": "default"}]);
@@ -162,6 +168,37 @@ async fn a_token_dies_with_the_object_that_it_is_bound_to() {
     let path = format!("{ACCOUNT}/token");
     let (status, body) = world.as_admin("POST", &path, json!({"spec": bound("other")})).await;
     assert_eq!(status, 409, "{body}");
+}
+
+#[tokio::test]
+async fn a_token_in_a_secret_is_valid_while_the_secret_has_it() {
+    const SECRET: &str = "/api/v1/namespaces/default/secrets/kept";
+    let world = World::with_controllers(true).await;
+    let annotations = json!({"kubernetes.io/service-account.name": "bot"});
+    let secret = json!({"metadata": {"name": "kept", "annotations": annotations},
+        "type": "kubernetes.io/service-account-token"});
+    world.make("secrets", secret).await;
+    let encoded = loop {
+        let (_, secret) = world.as_admin("GET", SECRET, Value::Null).await;
+        match secret["data"]["token"].as_str() {
+            Some(token) if !token.is_empty() => break token.to_owned(),
+            _ => tokio::task::yield_now().await,
+        }
+    };
+    let token = String::from_utf8(STANDARD.decode(&encoded).unwrap()).unwrap();
+    assert_eq!(world.use_token(&token).await, 200);
+    let reviewed = world.review(&token, json!(["vault"])).await;
+    assert_ne!(reviewed["authenticated"], true, "{reviewed}");
+    // A Secret with another text no longer stands for this token.
+    let (_, mut secret) = world.as_admin("GET", SECRET, Value::Null).await;
+    secret["data"]["token"] = json!(STANDARD.encode("other"));
+    assert_eq!(world.as_admin("PUT", SECRET, secret).await.0, 200);
+    assert_eq!(world.use_token(&token).await, 401);
+    // Without an account there is no Secret.
+    world.as_admin("DELETE", ACCOUNT, Value::Null).await;
+    while world.as_admin("GET", SECRET, Value::Null).await.0 != 404 {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]

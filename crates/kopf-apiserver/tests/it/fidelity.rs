@@ -52,6 +52,7 @@ async fn pods_need_their_account_and_their_classes() {
         (json!({"serviceAccountName": "none"}), "serviceaccount \"none\" not found"),
         (json!({"runtimeClassName": "none"}), "RuntimeClass \"none\" not found"),
         (json!({"priority": 7}), "must not be provided in pod spec"),
+        (json!({"preemptionPolicy": "Never"}), "the string value of PreemptionPolicy (Never)"),
     ];
     for (extra, expected) in cases {
         let mut pod = json!({"metadata": {"name": "p"}, "spec": extra});
@@ -83,4 +84,80 @@ async fn only_finalize_changes_the_finalizers_of_a_namespace() {
     let status = json!({"status": {"phase": "Terminating"}});
     let found = refusal(&client, target().through("status"), status).await;
     assert!(found.contains("may only be 'Active'"), "{found}");
+}
+
+#[tokio::test]
+async fn embedded_metadata_is_decoded() {
+    let client = Server::builder().controllers(false).build().local();
+    let template = json!({"type": "object", "x-kubernetes-embedded-resource": true,
+        "x-kubernetes-preserve-unknown-fields": true});
+    let crd = json!({"metadata": {"name": "tasks.kopf.dev"}, "spec": {
+        "group": "kopf.dev", "scope": "Namespaced", "names": {"plural": "tasks", "kind": "Task"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
+            {"type": "object", "properties": {"template": template}}}}]}});
+    client
+        .create("customresourcedefinitions.apiextensions.k8s.io", "", crd)
+        .await
+        .expect("a definition");
+    let task = |labels: Value| {
+        json!({"apiVersion": "kopf.dev/v1", "kind": "Task", "metadata": {"name": "t"},
+            "template": {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": labels}}})
+    };
+    let refused = client.create("tasks.kopf.dev", "default", task(json!({"a": 5}))).await;
+    let refused = refused.expect_err("refused").to_string();
+    assert!(refused.contains("cannot unmarshal number into Go struct field"), "{refused}");
+    assert!(client.create("tasks.kopf.dev", "default", task(json!({"a": "5"}))).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_budget_gets_the_selector_of_a_strategic_patch() {
+    let client = Server::builder().controllers(false).build().local();
+    let budget = json!({"metadata": {"name": "b"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}});
+    client.create("poddisruptionbudgets.policy", "default", budget).await.expect("a budget");
+    let target = Target::new("poddisruptionbudgets.policy", "default", "b");
+    let patch = json!({"spec": {"selector": {"matchLabels": {"c": "d"}}}});
+    let patched = client.patch(target, Patch::Strategic(patch)).await.expect("a patch");
+    assert_eq!(patched.value()["spec"]["selector"], json!({"matchLabels": {"c": "d"}}));
+}
+
+#[tokio::test]
+async fn drivers_have_a_generation_once_they_change() {
+    let client = Server::builder().controllers(false).build().local();
+    let driver = json!({"metadata": {"name": "d.kopf.dev"}, "spec": {}});
+    let created = client.create("csidrivers.storage.k8s.io", "", driver).await.expect("a driver");
+    assert_eq!(created.value()["metadata"]["generation"], Value::Null);
+    let patch = Patch::Merge(json!({"spec": {"requiresRepublish": true}}));
+    let target = Target::new("csidrivers.storage.k8s.io", "", "d.kopf.dev");
+    let patched = client.patch(target, patch).await.expect("a patch");
+    assert_eq!(patched.value()["metadata"]["generation"], 1);
+}
+
+#[tokio::test]
+async fn controllers_keep_the_conditions_and_finalizers_of_others() {
+    let server = Server::builder().build();
+    let client = server.local();
+    let budget = json!({"metadata": {"name": "b"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}});
+    client.create("poddisruptionbudgets.policy", "default", budget).await.expect("a budget");
+    let status = json!({"status": {"conditions": [{"type": "Other", "status": "True",
+        "reason": "R", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+    let target = || Target::new("poddisruptionbudgets.policy", "default", "b");
+    client.patch(target().through("status"), Patch::Merge(status)).await.expect("a status");
+    server.settle().await;
+    let budget = client.get(target()).await.expect("a budget");
+    let conditions = budget.value()["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let types: Vec<&str> = conditions.iter().filter_map(|one| one["type"].as_str()).collect();
+    assert_eq!(types, ["Other", "DisruptionAllowed"]);
+
+    let claim = json!({"metadata": {"name": "c"}, "spec": {"storageClassName": "none",
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    client.create("persistentvolumeclaims", "default", claim).await.expect("a claim");
+    let target = || Target::new("persistentvolumeclaims", "default", "c");
+    let lost = Patch::Merge(json!({"metadata": {"finalizers": ["a.b/c"]}}));
+    client.patch(target(), lost).await.expect("a patch");
+    server.settle().await;
+    let claim = client.get(target()).await.expect("a claim");
+    let finalizers = json!(["a.b/c", "kubernetes.io/pvc-protection"]);
+    assert_eq!(claim.value()["metadata"]["finalizers"], finalizers);
 }

@@ -25,11 +25,24 @@ fn a_claim_takes_the_smallest_volume_that_fits() {
     for (name, size) in [("small", "1Gi"), ("large", "9Gi"), ("fitting", "3Gi")] {
         world.put(&VOLUMES, volume(name, size));
     }
-    let claim = json!({ "metadata": { "name": "c", "namespace": "n", "uid": "u" }, "spec": {
-        "accessModes": ["ReadWriteOnce"], "storageClassName": "",
-        "resources": { "requests": { "storage": "2Gi" } },
-    } });
-    let change = world.put(&CLAIMS, claim);
+    let change = world.put(&CLAIMS, claim(&[CLAIM_PROTECTION]));
     let outcomes = react(&mut Claims, &change, &world);
     assert_eq!(describe(&outcomes), ["update persistentvolumes//fitting"]);
+}
+
+fn claim(finalizers: &[&str]) -> Value {
+    let metadata = json!({"name": "c", "namespace": "n", "uid": "u", "finalizers": finalizers});
+    json!({ "metadata": metadata, "spec": {
+        "accessModes": ["ReadWriteOnce"], "storageClassName": "",
+        "resources": { "requests": { "storage": "2Gi" } },
+    } })
+}
+
+#[test]
+fn a_claim_gets_its_finalizer_back() {
+    let mut world = TestWorld::default();
+    let change = world.put(&CLAIMS, claim(&["a.b/c"]));
+    let found = describe(&react(&mut Claims, &change, &world));
+    let finalizers = "\"finalizers\":[\"a.b/c\",\"kubernetes.io/pvc-protection\"]";
+    assert!(found[0].contains(finalizers), "{found:?}");
 }

@@ -231,6 +231,7 @@ const CSIDRIVERS: Kind = Kind {
     group: "storage.k8s.io",
     resource: "csidrivers",
     needs_version: true,
+    generation: Generation::CountsFromZero,
     returns_deleted: true,
     ..PLAIN
 };

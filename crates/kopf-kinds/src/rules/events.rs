@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Problems;
 use crate::fields::text_at;
+use crate::go_structs;
 
 /// The maximum lengths in events of the newer group.
 const TEXT_LENGTH_MAX: usize = 128;
@@ -62,7 +63,10 @@ pub(super) fn update(object: &Value, old: &Value, group: &str, problems: &mut Pr
         ("reportingInstance", "reportingInstance"),
     ] {
         let (new, old) = (&object[field], &old[field]);
-        if is_set(new) || is_set(old) {
+        if matches!(field, "regarding" | "related") && new.is_object() && new != old {
+            let shown = go_structs::printed("core.ObjectReference", new);
+            problems.invalid_text(path, &shown, "field is immutable");
+        } else if is_set(new) || is_set(old) {
             problems.immutable(path, new, old);
         }
     }

@@ -320,14 +320,27 @@ fn block(block: &Value, path: &str, problems: &mut Problems) {
 /// The address bits, their number, and the prefix length.
 type Network = (u128, u32, u32);
 
+/// Go's older parser, which upstream uses here, also accepts leading zeros in IPv4 addresses.
 fn parse_cidr(text: &str) -> Option<Network> {
     let (address, length) = text.split_once('/')?;
     let length: u32 = length.parse().ok()?;
+    let address = &without_zeros(address);
     let (bits, width) = match address.parse::<IpAddr>().ok()? {
         IpAddr::V4(address) => (u128::from(u32::from(address)), 32),
         IpAddr::V6(address) => (u128::from(address), 128),
     };
     (length <= width).then_some((bits, width, length))
+}
+
+fn without_zeros(address: &str) -> String {
+    if address.contains(':') {
+        return address.to_owned();
+    }
+    let part = |part: &str| match part.trim_start_matches('0') {
+        "" if !part.is_empty() => "0".to_owned(),
+        rest => rest.to_owned(),
+    };
+    address.split('.').map(part).collect::<Vec<_>>().join(".")
 }
 
 fn is_strict_subset(part: Network, whole: Network) -> bool {

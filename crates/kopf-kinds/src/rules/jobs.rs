@@ -459,9 +459,12 @@ pub(super) fn update(object: &Value, old: &Value, problems: &mut Problems) {
         let shown = go_structs::printed("core.PodTemplateSpec", &spec["template"]);
         problems.invalid_text("spec.template", &shown, "field is immutable");
     }
-    for field in
-        ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
-    {
+    let failure = "podFailurePolicy";
+    if spec[failure] != old[failure] && spec[failure].is_object() {
+        let shown = go_structs::printed("batch.PodFailurePolicy", &spec[failure]);
+        problems.invalid_text("spec.podFailurePolicy", &shown, "field is immutable");
+    }
+    for field in ["completionMode", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
         problems.immutable(&format!("spec.{field}"), &spec[field], &old[field]);
     }
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::pod_spec::check_label;
 use super::{Problems, admission, go_text, labels, resources, scheduling, workloads};
 use crate::fields::{is_empty, list, text};
+use crate::go_structs;
 use crate::names::subdomain_problems;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -17,15 +18,9 @@ pub(super) fn check(group: &str, resource: &str, object: &Value, problems: &mut 
         ("policy", "poddisruptionbudgets") => {
             let spec = &object["spec"];
             if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
-                // Go prints addresses here; no client can rely on them.
-                problems.invalid_text(
-                    "spec",
-                    "policy.PodDisruptionBudgetSpec{MinAvailable:(*intstr.IntOrString)(0xc000000000), \
-                     Selector:(*v1.LabelSelector)(nil), \
-                     MaxUnavailable:(*intstr.IntOrString)(0xc000000000), \
-                     UnhealthyPodEvictionPolicy:(*policy.UnhealthyPodEvictionPolicyType)(nil)}",
-                    "minAvailable and maxUnavailable cannot be both set",
-                );
+                let shown = go_structs::printed("policy.PodDisruptionBudgetSpec", spec);
+                let detail = "minAvailable and maxUnavailable cannot be both set";
+                problems.invalid_text("spec", &shown, detail);
             }
             for field in ["minAvailable", "maxUnavailable"] {
                 let path = format!("spec.{field}");

@@ -107,6 +107,11 @@ fn number_address(address: &Value, kind: &str, path: &str, at: &str, problems: &
         problems.invalid(at, address, ADDRESS_DETAIL);
         return;
     }
+    if let Ok(parsed) = text.parse::<std::net::IpAddr>()
+        && parsed.to_string() != text
+    {
+        problems.invalid(at, address, &format!("must be in canonical form (\"{parsed}\")"));
+    }
     if text.contains(':') != (kind == "IPv6") {
         problems.invalid(path, address, &format!("must be an {kind} address"));
     }

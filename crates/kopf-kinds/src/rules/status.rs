@@ -77,11 +77,11 @@ fn conditions(conditions: &[Value], path: &str, problems: &mut Problems) {
         problems
             .not_negative(&format!("{path}.observedGeneration"), &condition["observedGeneration"]);
         if condition["lastTransitionTime"].is_null() {
-            problems.required(&format!("{path}.lastTransitionTime"), "");
+            problems.required(&format!("{path}.lastTransitionTime"), "must be set");
         }
         let reason = text(condition, "reason");
         if reason.is_empty() {
-            problems.required(&format!("{path}.reason"), "");
+            problems.required(&format!("{path}.reason"), "must be set");
         } else if reason.len() > REASON_LENGTH_MAX {
             problems.too_long(&format!("{path}.reason"), REASON_LENGTH_MAX);
         }

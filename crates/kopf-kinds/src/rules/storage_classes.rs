@@ -103,6 +103,7 @@ fn parameters(object: &Value, problems: &mut Problems) {
 
 fn topologies(object: &Value, problems: &mut Problems) {
     let mut terms: Vec<BTreeMap<&str, BTreeSet<&str>>> = Vec::new();
+    let count = list(object, "allowedTopologies").len();
     for (index, term) in list(object, "allowedTopologies").iter().enumerate() {
         let path = format!("allowedTopologies[{index}].matchLabelExpressions");
         let mut keys = BTreeMap::new();
@@ -117,7 +118,9 @@ fn topologies(object: &Value, problems: &mut Problems) {
                 problems.duplicate(&format!("{path}.key"), &key.into());
             }
         }
-        if terms.contains(&keys) {
+        // Upstream compares with as many empty terms, too.
+        let empty = if keys.is_empty() { count } else { 0 };
+        for _ in 0..empty + terms.iter().filter(|term| **term == keys).count() {
             problems.duplicate(&path, &"".into());
         }
         terms.push(keys);

@@ -4,6 +4,7 @@ mod pod_specs;
 
 use std::collections::{HashMap, HashSet};
 
+use base64::Engine;
 use serde_json::Value;
 
 use crate::fields::{list, text};
@@ -115,11 +116,21 @@ fn claim(object: &Value) -> Vec<String> {
 
 /// The warning about a certificate that cannot be one.
 fn secret(object: &Value) -> Option<String> {
-    let certificate = object["data"]["tls.crt"].as_str()?;
-    let is_pair = object["type"] == "kubernetes.io/tls" && object["data"]["tls.key"].is_string();
-    let is_empty = certificate.is_empty();
-    (is_pair && is_empty)
-        .then(|| "tls: failed to find any PEM data in certificate input".to_owned())
+    const PEM_START: &[u8] = b"-----BEGIN ";
+    let has_pem = |key: &str| {
+        let text = object["data"][key].as_str()?;
+        let bytes = base64::engine::general_purpose::STANDARD.decode(text).ok()?;
+        Some(bytes.windows(PEM_START.len()).any(|part| part == PEM_START))
+    };
+    if object["type"] != "kubernetes.io/tls" {
+        return None;
+    }
+    let part = match (has_pem("tls.crt")?, has_pem("tls.key")?) {
+        (false, _) => "certificate",
+        (true, false) => "key",
+        (true, true) => return None,
+    };
+    Some(format!("tls: failed to find any PEM data in {part} input"))
 }
 
 /// The warnings about new objects of a kind that has none for updated ones.

@@ -13,7 +13,7 @@ use crate::normalise::Normaliser;
 use crate::pairing::{Difference, Pairing};
 
 /// The maximum number of differences kept per step; more would not add information.
-const DIFFERENCES_MAX: usize = 12;
+const DIFFERENCES_MAX: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Verdict {
@@ -21,6 +21,8 @@ pub(crate) enum Verdict {
     /// Only human-readable texts differ: messages and warnings.
     TextOnly,
     Different,
+    /// Only what a later release of Kubernetes does otherwise differs, see `releases`.
+    OtherRelease,
 }
 
 pub(crate) struct StepResult {
@@ -112,7 +114,7 @@ fn explains_status(pointer: &str) -> bool {
     fields.contains(&pointer) || pointer.starts_with("/response/details/causes")
 }
 
-fn weigh(differences: &[Difference]) -> Verdict {
+pub(super) fn weigh(differences: &[Difference]) -> Verdict {
     let is_text = |difference: &Difference| {
         // A missing text is worse than a different wording.
         let both = difference.judge.is_some() && difference.subject.is_some();

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::compare::{ScriptResult, StepResult, Verdict};
 use super::first_sight::FirstSight;
+use super::releases::Explained;
 use crate::pairing::Difference;
 
 const STEPS_PER_SCRIPT_MAX: usize = 60;
@@ -47,6 +48,7 @@ pub(crate) struct Totals {
     pub(crate) steps: usize,
     pub(crate) equal: usize,
     pub(crate) text_only: usize,
+    pub(crate) other_release: usize,
 }
 
 impl Totals {
@@ -55,6 +57,7 @@ impl Totals {
             steps: totals.steps + result.steps.len(),
             equal: totals.equal + result.count(Verdict::Equal),
             text_only: totals.text_only + result.count(Verdict::TextOnly),
+            other_release: totals.other_release + result.count(Verdict::OtherRelease),
         })
     }
 
@@ -68,9 +71,10 @@ pub(crate) fn render(
     heading: &Heading,
     results: &[ScriptResult],
     first_sight: &FirstSight,
+    explained: Option<&Explained>,
 ) -> String {
     let totals = Totals::of(results);
-    let different = totals.steps - totals.equal - totals.text_only;
+    let different = totals.steps - totals.equal - totals.text_only - totals.other_release;
     let mut text = format!(
         "# Differential run\n\n\
          Written by `cargo xtask differential`; do not edit.\n\n\
@@ -88,14 +92,31 @@ pub(crate) fn render(
         percent(totals.text_only, totals.steps),
         different,
     );
+    text += &explained.map_or_else(String::new, |explained| releases(explained, totals));
     text += &first_runs(first_sight);
     text += &overview(results, first_sight);
     text += &places(results);
-    for result in results.iter().filter(|result| result.count(Verdict::Equal) < result.steps.len())
-    {
+    for result in results.iter().filter(|result| has_section(result)) {
         text += &script_section(result);
     }
     text
+}
+
+/// What the judge, of a later release, does otherwise.
+fn releases(explained: &Explained, totals: Totals) -> String {
+    let mut text = format!(
+        "## Changes between the releases\n\n\
+         The judge is of a later release than the one that the subject follows. {} steps ({:.1} %) \
+         differ only in these ways, and {:.1} % are equal or differ only in them:\n\n\
+         | change | steps |\n|---|---|\n",
+        totals.other_release,
+        percent(totals.other_release, totals.steps),
+        percent(totals.equal + totals.other_release, totals.steps),
+    );
+    for (about, count) in explained {
+        let _ = writeln!(text, "| {about} | {count} |");
+    }
+    text + "\n"
 }
 
 /// How equal the servers were when new scripts first ran.
@@ -179,10 +200,17 @@ fn place(pointer: &str) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
+fn has_section(result: &ScriptResult) -> bool {
+    let fine = result.count(Verdict::Equal) + result.count(Verdict::OtherRelease);
+    fine < result.steps.len()
+}
+
 fn script_section(result: &ScriptResult) -> String {
     let mut text = format!("## {}\n\n", result.name);
     let unequal = result.steps.iter().enumerate();
-    let unequal: Vec<_> = unequal.filter(|(_, step)| step.verdict != Verdict::Equal).collect();
+    let unequal: Vec<_> = unequal
+        .filter(|(_, step)| !matches!(step.verdict, Verdict::Equal | Verdict::OtherRelease))
+        .collect();
     // In a random sequence, one difference causes others.
     let is_random = result.name.starts_with("random-");
     let shown_max = if is_random { RANDOM_STEPS_MAX } else { STEPS_PER_SCRIPT_MAX };
@@ -242,7 +270,7 @@ mod tests {
         let steps = vec![step(Verdict::Equal, vec![]), step(Verdict::Different, vec![difference])];
         let results = [ScriptResult { name: "s".to_owned(), steps }];
         let heading = Heading { date: "d".into(), judge: "j".into(), subject: "s".into() };
-        let text = render(&heading, &results, &FirstSight::default());
+        let text = render(&heading, &results, &FirstSight::default(), None);
         assert!(text.contains("| equal | 1 (50.0 %) |"), "{text}");
         assert!(text.contains("1 times `/response/items/*/spec`"), "{text}");
         assert!(text.contains("judge `1`, subject nothing"), "{text}");

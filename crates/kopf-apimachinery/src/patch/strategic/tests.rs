@@ -21,7 +21,7 @@ fn merged_list(item: Schema, key: Option<&str>) -> Schema {
     Schema {
         kind: Some(Type::Array),
         items: Some(item.into()),
-        patch_strategy: PatchStrategy { merge: true, retain_keys: false },
+        patch_strategy: PatchStrategy { merge: true, ..PatchStrategy::default() },
         patch_merge_key: key.map(str::to_owned),
         ..Schema::default()
     }

@@ -13,7 +13,10 @@ pub(super) fn check(snapshot: &Snapshot, pod: &Value) -> Result<(), String> {
         return Err(refusal(given, 0));
     }
     if name.is_empty() {
-        return Ok(());
+        return match text(pod, &["spec", "preemptionPolicy"]) {
+            "" | "PreemptLowerPriority" => Ok(()),
+            given => Err(policy_refusal(given, "PreemptLowerPriority")),
+        };
     }
     let class = snapshot.get("priorityclasses.scheduling.k8s.io", "", name);
     let value = match &class {
@@ -31,12 +34,16 @@ pub(super) fn check(snapshot: &Snapshot, pod: &Value) -> Result<(), String> {
         Some(policy) => policy,
     };
     match text(pod, &["spec", "preemptionPolicy"]) {
-        given if !given.is_empty() && given != computed => Err(format!(
-            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; \
-             priority admission controller computed {computed} from the given PriorityClass name"
-        )),
+        given if !given.is_empty() && given != computed => Err(policy_refusal(given, computed)),
         _ => Ok(()),
     }
+}
+
+fn policy_refusal(given: &str, computed: &str) -> String {
+    format!(
+        "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; \
+         priority admission controller computed {computed} from the given PriorityClass name"
+    )
 }
 
 fn refusal(given: i64, computed: i64) -> String {

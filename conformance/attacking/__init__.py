@@ -1,0 +1,1 @@
+"""The areas of `attacks.py`."""
