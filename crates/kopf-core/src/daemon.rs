@@ -78,6 +78,18 @@ impl Patience {
         }
     }
 
+    /// The stage when the object is gone: the same, but nothing is left to be held, so the wait
+    /// without a timeout ends after one interval.
+    #[must_use]
+    pub fn stage_when_gone(&self, age: Duration) -> Stage {
+        let limit = self.backoff.unwrap_or_default().saturating_add(self.polling);
+        match self.stage(age) {
+            Stage::Polled { .. } if age >= limit => Stage::Abandoned,
+            Stage::Polled { .. } => Stage::Polled { wait: limit - age },
+            stage => stage,
+        }
+    }
+
     /// The stage when the operator exits or pauses: the same, but without endless polling.
     #[must_use]
     pub fn stage_at_exit(&self, age: Duration) -> Stage {

@@ -382,6 +382,11 @@ impl Agenda {
             Step::Drop => plan.patch.remove_finalizer(inputs.finalizer),
             Step::ReleaseWhenDone if wake_at.is_none() => {
                 plan.lines.push(Line::debug(logtext::RELEASING_FINALIZER));
+                let is_held_by_others = inputs.snapshot.object().finalizers().len() > 1;
+                if self.change.is_some() && is_held_by_others {
+                    // What the event of this write would tell.
+                    plan.lines.push(Line::debug(logtext::FREE));
+                }
                 plan.is_release = true;
                 plan.patch.remove_finalizer(inputs.finalizer);
             }
@@ -432,6 +437,14 @@ impl Agenda {
         let change = self.change.as_ref().expect("only a change has handlers");
         let (object, storages) = (inputs.snapshot.object(), inputs.storages);
         let wake_at = self.state.wake_at(closing.now);
+        // The records of a deletion stay until the object is released: without them, its handlers
+        // would be called again when daemons or children that still hold the object have ended.
+        let is_held = change.reason == Reason::Delete && closing.background_wake_at.is_some();
+        if self.state.is_done() && is_held {
+            self.state.store(&*storages.progress, object, &mut plan.patch)?;
+            plan.remember = Some(self.state.clone());
+            return Ok(wake_at);
+        }
         if self.state.is_done() {
             plan.is_handled = true;
             if !self.selected.is_empty() {

@@ -26,6 +26,7 @@ use kopf_core::write::{After, Asker, Look, after_failure, after_outdated};
 use kopf_model::{Object, Patch};
 use parking_lot::Mutex;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::attempt::{self, Request};
@@ -68,6 +69,17 @@ pub(crate) struct Daemon {
 pub(crate) struct Leaving {
     stopper: Stopper,
     alive: Weak<ExitGuard>,
+}
+
+/// What waits for the end of a daemon or timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaiting {
+    /// Its object, which is held until then, or which does not match any more.
+    Object,
+    /// Nothing: the object is gone.
+    Nothing,
+    /// The operator, which exits or pauses.
+    Operator,
 }
 
 /// Where its code runs.
@@ -204,13 +216,17 @@ impl Daemon {
 
     /// Advances to the stage for the time since the stop request; returns when to check again, or
     /// `None` if it need not be waited for any more.
-    pub(crate) fn advance(&mut self, polling: Duration, at_exit: bool) -> Option<Duration> {
+    fn advance(&mut self, polling: Duration, awaiting: Awaiting) -> Option<Duration> {
         if self.is_over() {
             return None;
         }
         let patience = Patience::of(&self.handler.kind, polling)?;
         let age = self.stopping_since.map_or(Duration::ZERO, |since| since.elapsed());
-        let stage = if at_exit { patience.stage_at_exit(age) } else { patience.stage(age) };
+        let stage = match awaiting {
+            Awaiting::Object => patience.stage(age),
+            Awaiting::Nothing => patience.stage_when_gone(age),
+            Awaiting::Operator => patience.stage_at_exit(age),
+        };
         let handler = &self.handler;
         match stage {
             Stage::Signalled { wait } => {
@@ -244,12 +260,27 @@ impl Daemon {
         }
     }
 
-    /// Stops it separately: at exit, during a pause, or when the object is gone.
+    /// Stops it separately: at exit or during a pause.
     pub(crate) async fn stop(mut self, reason: StopReason, settings: Background) {
         self.signal(reason);
         yield_for_exit(&settings, || self.is_over()).await;
+        self.wait(settings.cancellation_polling, Awaiting::Operator).await;
+    }
+
+    /// Stops it separately when its object is gone, until `exiting` is cancelled: then like the
+    /// others at exit.
+    pub(crate) async fn leave_behind(mut self, settings: Background, exiting: CancellationToken) {
+        self.signal(StopReason::RESOURCE_DELETED);
+        yield_for_exit(&settings, || self.is_over()).await;
         let polling = settings.cancellation_polling;
-        while let Some(wait) = self.advance(polling, true) {
+        let waiting = self.wait(polling, Awaiting::Nothing);
+        if exiting.run_until_cancelled(waiting).await.is_none() {
+            self.wait(polling, Awaiting::Operator).await;
+        }
+    }
+
+    async fn wait(&mut self, polling: Duration, awaiting: Awaiting) {
+        while let Some(wait) = self.advance(polling, awaiting) {
             let _ = tokio::time::timeout(wait, self.task.ended()).await;
             if self.task.is_finished() && !self.is_over() {
                 // A thread is still running: the remaining time is for it.

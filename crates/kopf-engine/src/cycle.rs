@@ -315,6 +315,11 @@ impl Cycle {
         // 5. Detect what happened, before any user code runs.
         let change = cause::detect(&snapshot, &served.finalizer);
         let background = self.revise_background(&snapshot).await?;
+        if change.reason == Reason::Free && self.is_known_as_released() {
+            self.rest.fingerprints = self.scan();
+            self.rest.is_settled = self.origin.settled.is_some();
+            return Ok(Next::Finish);
+        }
         let Some(desired) = self.desired_children(&snapshot, change.reason).await? else {
             return Ok(Next::Finish);
         };
@@ -376,6 +381,14 @@ impl Cycle {
             writing.instrument(cause).await?
         };
         Ok(desired::reconsider(self, next, view))
+    }
+
+    /// Whether an earlier cycle has released the object in this very state: this one is about the
+    /// end of a daemon or timer.
+    fn is_known_as_released(&self) -> bool {
+        let is_known = Version::of(&self.object) == self.origin.version;
+        let is_released = self.flags.deleting && !self.flags.held;
+        is_known && is_released && self.memory.unsent.is_empty()
     }
 
     /// Starts and stops daemons and timers, if there are any.

@@ -50,6 +50,21 @@ _SLICE = 0.005
 """How long calls are begun, in seconds, before other tasks of the loop have their turn."""
 
 
+class _Stopper(stoppers.FlagSetter[stoppers.DaemonStoppingReason]):
+    """The stop flag of a daemon or timer: set once, with all reasons that the engine has by now."""
+
+    def __init__(self, call: _native.Call) -> None:
+        super().__init__()
+        self._call = call
+
+    @property
+    def reason(self) -> stoppers.DaemonStoppingReason | None:
+        if not self.is_set():
+            return None
+        added = stoppers.DaemonStoppingReason(self._call.stop_reason())
+        return added if self._reason is None else self._reason | added
+
+
 class _Plan:
     """What is known about a handler before it is called."""
 
@@ -240,7 +255,7 @@ class Calls:
     async def _run(self, plan: _Plan, call: _native.Call) -> None:
         stopper: stoppers.DaemonStopper | None = None
         if plan.is_spawning:
-            stopper = self._stoppers[call.id] = stoppers.FlagSetter()
+            stopper = self._stoppers[call.id] = _Stopper(call)
             if reason := call.stop_reason():
                 stopper.set(stoppers.DaemonStoppingReason(reason))
         subrefs: set[Any] = set()

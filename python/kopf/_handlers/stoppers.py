@@ -30,7 +30,7 @@ class FlagSetter(Generic[_Reason]):
     def __init__(self) -> None:
         super().__init__()
         self.when: float | None = None
-        self.reason: _Reason | None = None
+        self._reason: _Reason | None = None
         self.sync_event = threading.Event()
         self.async_event = asyncio.Event()
         self.sync_waiter: SyncFlagWaiter[_Reason] = SyncFlagWaiter(self)
@@ -38,6 +38,11 @@ class FlagSetter(Generic[_Reason]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.is_set()}, reason={self.reason}>"
+
+    @property
+    def reason(self) -> _Reason | None:
+        """All reasons so far."""
+        return self._reason
 
     def is_set(self, reason: _Reason | None = None) -> bool:
         """Whether the flag is set, for any reason or for this one."""
@@ -50,7 +55,7 @@ class FlagSetter(Generic[_Reason]):
         if self.when is None:
             self.when = asyncio.get_running_loop().time()
         if reason is not None:
-            self.reason = reason if self.reason is None else self.reason | reason
+            self._reason = reason if self._reason is None else self._reason | reason
         self.sync_event.set()
         self.async_event.set()
 

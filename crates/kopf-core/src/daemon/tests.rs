@@ -22,6 +22,27 @@ fn check(backoff: Option<u64>, timeout: Option<u64>, age: u64, expected: Stage, 
 }
 
 #[test]
+fn a_daemon_of_a_gone_object_is_abandoned_after_one_interval() {
+    let gone = |backoff: Option<u64>, timeout: Option<u64>, age| {
+        let options = DaemonOptions {
+            cancellation_backoff: backoff.map(s),
+            cancellation_timeout: timeout.map(s),
+            ..DaemonOptions::default()
+        };
+        let patience = Patience::of(&HandlerKind::Daemon(options), s(60)).unwrap();
+        patience.stage_when_gone(s(age))
+    };
+    assert_eq!(gone(None, None, 0), Stage::Polled { wait: s(60) });
+    assert_eq!(gone(None, None, 59), Stage::Polled { wait: s(1) });
+    assert_eq!(gone(None, None, 60), Stage::Abandoned);
+    assert_eq!(gone(Some(10), None, 5), Stage::Signalled { wait: s(5) });
+    assert_eq!(gone(Some(10), None, 10), Stage::Polled { wait: s(60) });
+    assert_eq!(gone(Some(10), None, 70), Stage::Abandoned);
+    assert_eq!(gone(Some(10), Some(5), 10), Stage::Cancelled { wait: s(5) });
+    assert_eq!(gone(Some(10), Some(5), 15), Stage::Abandoned);
+}
+
+#[test]
 fn stages_follow_the_age_of_the_stop_flag() {
     let signalled = |wait| Stage::Signalled { wait: s(wait) };
     let cancelled = |wait| Stage::Cancelled { wait: s(wait) };

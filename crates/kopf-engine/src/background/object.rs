@@ -16,7 +16,7 @@ use kopf_core::select;
 use kopf_model::{Object, Timestamp};
 use tokio::time::Instant;
 
-use super::{Daemon, Leaving, Spawning, yield_for_exit};
+use super::{Awaiting, Daemon, Leaving, Spawning, yield_for_exit};
 use crate::callbacks;
 use crate::context::shared::{Served, Shared};
 use crate::key::Key;
@@ -103,6 +103,16 @@ impl ObjectBackground {
         }
     }
 
+    /// Stops everything of an object that is gone, without waiting for it.
+    fn leave_behind(&mut self, shared: &Shared) {
+        let background = &shared.background;
+        for (id, daemon) in std::mem::take(&mut self.daemons) {
+            let settings = shared.runtime.context.settings.read().background.clone();
+            self.leaving.insert(id, daemon.leaving());
+            background.stop_detached(daemon.leave_behind(settings, background.exiting.clone()));
+        }
+    }
+
     /// Starts what should run, stops what should not, and returns what this means for the
     /// finalizer.
     pub(crate) async fn revise(
@@ -113,7 +123,7 @@ impl ObjectBackground {
         let Situation { shared, served, snapshot, .. } = situation;
         self.reap();
         if snapshot.is_gone() {
-            self.stop_detached(shared, StopReason::RESOURCE_DELETED);
+            self.leave_behind(shared);
             self.live = None;
             return Ok(BackgroundState::default());
         }
@@ -234,7 +244,7 @@ impl ObjectBackground {
         for (id, daemon) in &mut self.daemons {
             if is_unwanted(id) && !daemon.is_over() {
                 let was_cancelled = daemon.is_cancelled;
-                let Some(wait) = daemon.advance(polling, false) else { continue };
+                let Some(wait) = daemon.advance(polling, Awaiting::Object) else { continue };
                 is_any_cancelled |= daemon.is_cancelled != was_cancelled;
                 waits.insert(Arc::clone(id), wait);
             }

@@ -15,6 +15,8 @@ pub(crate) struct BackgroundTasks {
     pub(crate) timers: Arc<TimerQueue>,
     /// Those that are being stopped and not waited for.
     pub(crate) stopping: TaskTracker,
+    /// Cancelled when the engine begins to stop all of them.
+    pub(crate) exiting: CancellationToken,
     /// Cancelled when those are not waited for either, because the engine has ended.
     pub(crate) ended: CancellationToken,
     /// How many exist.

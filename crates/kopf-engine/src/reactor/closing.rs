@@ -120,6 +120,7 @@ impl Reactor {
 
     async fn stop_daemons(&mut self, settings: &Background) {
         let mut stopping = Vec::new();
+        self.shared.background.exiting.cancel();
         for (_, watch) in self.watches.iter_mut() {
             for (_, record) in watch.store.iter_mut() {
                 let Some(memory) = &mut record.memory else { continue };

@@ -9,6 +9,7 @@ use kopf_core::settings::Settings;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
+use crate::logged::Logged;
 use crate::proxy::{Fault, Rule};
 use crate::world::{
     Calls, FINALIZER, Watchdog, World, async_handler, eventually, handler, quiesce, temporary,
@@ -117,6 +118,117 @@ async fn a_daemon_ends_with_an_object_that_vanishes_at_once() {
     world.delete("a").await;
     world.merge("a", json!({"metadata": {"finalizers": null}})).await;
     eventually("the end", || world.calls.count() == 2).await;
+    engine.stop().await.expect("a clean end");
+}
+
+/// A daemon without cancellation that needs three seconds to stop.
+fn slow(world: &World) -> Handler {
+    let calls = world.calls.clone();
+    async_handler("daemon", HandlerKind::Daemon(DaemonOptions::default()), move |call| {
+        let calls = calls.clone();
+        async move {
+            calls.note("begun");
+            call.stopped.expect("a stop flag").wait(None).await;
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            calls.note("ended");
+            Ok(Output::Nothing)
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletion_handlers_run_once_while_a_daemon_exits_slowly() {
+    let world = World::new().await;
+    let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
+    let mut settings = Settings::default();
+    settings.posting.enabled = false;
+    settings.background.cancellation_polling = Duration::from_secs(1);
+    let builder = world.engine(vec![slow(&world), delete]).settings(settings);
+    let engine = world.start_built(builder).await;
+    world.create("a", json!({})).await;
+    eventually("the start", || world.calls.count() == 1).await;
+    world.until("a", "the finalizer", |it| it["metadata"]["finalizers"].is_array()).await;
+    world.delete("a").await;
+    world.until("a", "the deletion", Value::is_null).await;
+    assert_eq!(world.calls.all(), ["begun", "delete_fn:0", "ended"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn finished_deletion_handlers_do_not_run_again_after_a_restart() {
+    let world = World::new().await;
+    let handlers = || {
+        let delete = world.noting("delete_fn", HandlerKind::Delete { optional: false });
+        vec![stubborn(&world, DaemonOptions::default()), delete]
+    };
+    let engine = world.start(handlers()).await;
+    world.create("a", json!({})).await;
+    eventually("the start", || world.calls.count() == 1).await;
+    world.until("a", "the finalizer", |it| it["metadata"]["finalizers"].is_array()).await;
+    world.delete("a").await;
+    eventually("the handler", || world.calls.count() == 2).await;
+    quiesce().await;
+    engine.stop().await.expect("a clean end");
+    let engine = world.start(handlers()).await;
+    world.until("a", "the deletion", Value::is_null).await;
+    assert_eq!(world.calls.all(), ["begun", "delete_fn:0", "ended"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_of_an_object_that_vanished_may_still_exit() {
+    let world = World::new().await;
+    let engine = world.start(vec![slow(&world)]).await;
+    world.create("a", json!({})).await;
+    eventually("the start", || world.calls.count() == 1).await;
+    world.until("a", "the finalizer", |it| it["metadata"]["finalizers"].is_array()).await;
+    world.delete("a").await;
+    world.merge("a", json!({"metadata": {"finalizers": null}})).await;
+    eventually("the end", || world.calls.count() == 2).await;
+    assert_eq!(world.calls.all(), ["begun", "ended"]);
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_operator_does_not_wait_for_daemons_of_objects_that_vanished() {
+    let world = World::new().await;
+    let engine = world.start(vec![stubborn(&world, DaemonOptions::default())]).await;
+    world.create("a", json!({})).await;
+    eventually("the start", || world.calls.count() == 1).await;
+    world.until("a", "the finalizer", |it| it["metadata"]["finalizers"].is_array()).await;
+    world.delete("a").await;
+    world.merge("a", json!({"metadata": {"finalizers": null}})).await;
+    quiesce().await;
+    let before = tokio::time::Instant::now();
+    engine.stop().await.expect("a clean end");
+    assert_eq!(world.calls.all(), ["begun", "ended"]);
+    assert!(before.elapsed() < Duration::from_secs(5), "{:?}", before.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_released_object_is_reported_once_although_its_timer_ends_later() {
+    let (logged, _guard) = Logged::everything();
+    let world = World::new().await;
+    let options =
+        TimerOptions { interval: Some(Duration::from_secs(3600)), ..TimerOptions::default() };
+    let timer = handler("timer", HandlerKind::Timer(options), |_| Ok(Output::Nothing));
+    let engine = world.start(vec![timer, world.noting("update_fn", HandlerKind::Update)]).await;
+    world.create("a", json!({})).await;
+    world.until("a", "the finalizer", |it| it["metadata"]["finalizers"].is_array()).await;
+    quiesce().await;
+    // Another finalizer, so that the object stays when ours is removed.
+    let both = json!({"metadata": {"finalizers": [FINALIZER, "other.dev/hold"]}});
+    world.merge("a", both).await;
+    quiesce().await;
+    world.delete("a").await;
+    let is_released = |it: &Value| it["metadata"]["finalizers"] == json!(["other.dev/hold"]);
+    world.until("a", "the release", is_released).await;
+    quiesce().await;
+    assert_eq!(logged.count("we are done with it"), 1);
+    // Later changes of it are still reported.
+    world.merge("a", json!({"metadata": {"annotations": {"changed": "yes"}}})).await;
+    quiesce().await;
+    assert_eq!(logged.count("we are done with it"), 2);
     engine.stop().await.expect("a clean end");
 }
 
