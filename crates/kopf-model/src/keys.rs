@@ -162,7 +162,7 @@ fn hash_suffix(text: &str) -> String {
 
 /// Deployments copy their annotations to their replica sets, so the two need different keys.
 fn is_replica_set_of_deployment(object: &Object) -> bool {
-    object.kind() == "ReplicaSet"
+    object.is_kind("ReplicaSet")
         && object
             .field(&FieldPath::from_keys(["metadata", "ownerReferences"]))
             .and_then(|owners| owners.as_array().cloned())

@@ -269,6 +269,12 @@ impl Object {
         self.text(Field::Kind)
     }
 
+    /// Whether this is its kind.
+    #[must_use]
+    pub fn is_kind(&self, kind: &str) -> bool {
+        self.has_text(Field::Kind, kind)
+    }
+
     /// `metadata.name`, empty if absent.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -314,7 +320,7 @@ impl Object {
     /// Whether deletion was requested.
     #[must_use]
     pub fn is_deleting(&self) -> bool {
-        self.deletion_timestamp().is_some()
+        !self.has_text(Field::DeletionTimestamp, "")
     }
 
     /// `metadata.finalizers`.
@@ -337,6 +343,11 @@ impl Object {
 
     fn text(&self, field: Field) -> &str {
         self.0.identity.text(field, &self.0.raw)
+    }
+
+    /// Compares bytes: reading a text checks its encoding each time.
+    fn has_text(&self, field: Field, expected: &str) -> bool {
+        self.0.identity.is_text(field, &self.0.raw, expected)
     }
 
     fn optional(&self, field: Field) -> Option<&str> {

@@ -15,6 +15,8 @@ const MANY: usize = 1200;
 /// Valgrind is slow, and more so on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 const HANDLING_TIMEOUT_MS: usize = 400_000;
+/// How often a run of changes is repeated.
+const REPEATS: usize = 3;
 
 /// One row.
 pub(super) struct Case {
@@ -75,8 +77,9 @@ impl Case {
             Job::Changes(case, command, rounds) => {
                 let changes = Some(format!("{command} {rounds}"));
                 let objects = if *rounds > 1 { FEW } else { MANY };
-                let changed = Run { changes, ..burst(case, objects) }.count(tool)?;
-                (burst(case, objects).count(tool)?, changed, objects * rounds)
+                let created = burst(case, objects);
+                let changed = Run { changes, ..burst(case, objects) };
+                (created.lowest(tool)?, changed.lowest(tool)?, objects * rounds)
             }
             Job::Requests(kind) => {
                 (requests(kind, FEW, tool)?, requests(kind, MANY, tool)?, MANY - FEW)
@@ -88,6 +91,16 @@ impl Case {
 }
 
 impl Run<'_> {
+    /// The lowest count of several runs. A small change costs less if the operator takes it together
+    /// with others, so the count depends on how fast they arrive.
+    fn lowest(&self, tool: Tool) -> Result<f64> {
+        let mut lowest = f64::INFINITY;
+        for _ in 0..REPEATS {
+            lowest = lowest.min(self.count(tool)?);
+        }
+        Ok(lowest)
+    }
+
     fn count(&self, tool: Tool) -> Result<f64> {
         let mut server = Server::start(Subject::Ours)?;
         let create = format!("create it {}", self.objects);

@@ -183,6 +183,14 @@ impl Identity {
         }
     }
 
+    /// Whether the text of a field is this one, without checking its encoding.
+    pub(super) fn is_text(&self, field: Field, raw: &[u8], expected: &str) -> bool {
+        match &self.texts {
+            Texts::Owned(texts) => texts[field as usize] == expected,
+            Texts::Placed(places) => places[field as usize].of_bytes(raw) == expected.as_bytes(),
+        }
+    }
+
     /// Adjusts the places after a range was removed from the bytes.
     pub(super) fn cut(&mut self, removed: &Range<usize>) {
         let texts = match &mut self.texts {

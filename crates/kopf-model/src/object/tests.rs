@@ -48,6 +48,7 @@ fn escaped_texts_are_understood() {
     let raw = r#"{"kind":"\u004b","metadata":{"managedFields":[],"name":"a\"b","uid":"u"}}"#;
     let lean = Object::parse_lean(raw.as_bytes()).expect("valid");
     assert_eq!((lean.kind(), lean.name(), lean.uid()), ("K", "a\"b", "u"));
+    assert!(lean.is_kind("K") && !lean.is_kind("\\u004b"));
 }
 
 #[test]
@@ -55,6 +56,8 @@ fn absent_texts_are_empty_or_none() {
     let object = Object::parse(&b"{}"[..]).expect("valid");
     assert_eq!((object.kind(), object.name(), object.namespace()), ("", "", None));
     assert_eq!(object.deletion_timestamp(), None);
+    assert!(!object.is_deleting());
+    assert!(object.is_kind("") && !object.is_kind("K"));
     assert!(Object::parse(&b"[]"[..]).is_err());
     assert!(Object::parse(&br#"{"metadata":{"name":1}}"#[..]).is_err());
 }
