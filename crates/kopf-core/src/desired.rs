@@ -6,6 +6,7 @@
 mod condition;
 mod manifest;
 mod readiness;
+mod repairs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use serde_json::Value;
 pub use condition::{Condition, READY, conditions_with};
 pub use manifest::{ChildKey, Manifest, ManifestError, fingerprint, manifests};
 pub use readiness::{Readiness, readiness};
+pub use repairs::Repairs;
 
 use crate::handler::Handler;
 
@@ -44,6 +46,8 @@ pub struct Applied {
     pub hash: String,
     /// The fingerprint of the child in the server's response.
     pub content: u64,
+    /// How often the same manifest was applied.
+    pub repairs: Repairs,
 }
 
 /// The inputs of a plan.

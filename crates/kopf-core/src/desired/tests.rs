@@ -161,7 +161,8 @@ fn values_that_the_server_normalises_are_applied_once() {
     let child = stored(&desired[0]);
     let normalised = changed(&child, |it| it["spec"]["ports"][0]["port"] = json!("80"));
     let content = content_of(normalised.object.value());
-    let applied = Applied { hash: desired[0].hash.clone(), content };
+    let repairs = Repairs::default();
+    let applied = Applied { hash: desired[0].hash.clone(), content, repairs };
     let memory = BTreeMap::from([(child.key(), applied)]);
     let steps = |child: Child| planned_after(&desired, &[child], &memory).steps;
     assert_eq!(steps(normalised.clone()), []);

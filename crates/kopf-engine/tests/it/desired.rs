@@ -246,6 +246,31 @@ async fn every_child_is_applied_once_and_never_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_child_that_others_keep_deleting_is_repaired_ever_more_slowly() {
+    let world = World::with_status().await;
+    let engine = world.engine(handlers()).build().start();
+    let mut watcher = Watcher { world: &world, engine, kills: 0 };
+    world.create("a", json!({"names": ["one", "two"], "x": 1})).await;
+    watcher.until(&FIRST, "at first").await;
+    let maps = maps_in(&world, "default");
+    let others = tokio::spawn(async move {
+        loop {
+            // As a controller of the cluster would: at once, whenever it exists.
+            let _ = maps.delete("one", &DeleteParams::default()).await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    });
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let writes = world.writes();
+    let applied = writes.iter().filter(|it| it.method == Method::PATCH && it.path.contains("/one"));
+    // 5 at once, after 1, 2, 4, ..., 64 s, then every 64 s.
+    assert!((14..=20).contains(&applied.count()), "{writes:#?}");
+    others.abort();
+    watcher.until(&FIRST, "when it is left alone").await;
+    watcher.engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dry_run_reports_everything_and_writes_nothing() {
     let world = World::with_status().await;
     let engine = world.engine(handlers()).build().start();

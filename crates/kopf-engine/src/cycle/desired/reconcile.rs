@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use kopf_client::{Failure, RequestError};
 use kopf_core::desired::{
-    self, Applied, Child, ChildKey, Deletion, Manifest, Plan, Readiness, Step,
+    self, Applied, Child, ChildKey, Deletion, Manifest, Plan, Readiness, Repairs, Step,
 };
 use kopf_core::handler::Handler;
 use kopf_model::{Timestamp, backoff};
@@ -84,6 +84,7 @@ async fn apply_child(
     if is_postponed(cycle, handler, key, hash, done) {
         return;
     }
+    let Some(repairs) = repairs_now(cycle, handler, key, hash, done) else { return };
     let target = target(&manifest.resource, key);
     let body = Bytes::from(manifest.value.to_string());
     tracing::debug!(child = %key, "applying a child");
@@ -93,10 +94,38 @@ async fn apply_child(
             let state = desired::readiness(&manifest.resource, object.value());
             cycle.shared.children.put(&manifest.resource, object);
             done.readiness.insert(key.clone(), state);
-            let applied = Applied { hash: hash.clone(), content };
+            if repairs.pause() > Duration::ZERO {
+                let pause = repairs.pause();
+                tracing::warn!(
+                    child = %key, ?pause,
+                    "others keep deleting or changing a child; waiting before the next repair"
+                );
+            }
+            let applied = Applied { hash: hash.clone(), content, repairs };
             memory_of(cycle, handler).applied.insert(key.clone(), applied);
         }
         Err(error) => refuse(cycle, handler, key, hash, &error, done),
+    }
+}
+
+/// The applications of this manifest with the one that is due; `None` if it must wait, because
+/// others have undone too many.
+fn repairs_now(
+    cycle: &mut Cycle,
+    handler: &Handler,
+    key: &ChildKey,
+    hash: &str,
+    done: &mut Reconciled,
+) -> Option<Repairs> {
+    let now = cycle.shared.runtime.clock.now();
+    let known = memory_of(cycle, handler).applied.get(key).filter(|last| last.hash == hash);
+    let repairs = known.map(|last| last.repairs.clone()).unwrap_or_default();
+    match repairs.held_until(now) {
+        Some(next_at) => {
+            done.wake_at = earliest(done.wake_at, Some(next_at));
+            None
+        }
+        None => Some(repairs.counted(now)),
     }
 }
 
