@@ -97,16 +97,32 @@ def test_a_patch_that_is_no_json_is_explained(world: World, tmp_path: pathlib.Pa
         def failing(patch, **_):
             patch.status['moment'] = object()
             raise kopf.PermanentError('its own reason')
+
+        @kopf.on.create('kopfexamples')
+        def uncertain(patch, **_):
+            patch.status['average'] = float('nan')
         """
     start(world, tmp_path, code)
     world.says("Handler 'bad' failed permanently: The patch of the handler cannot be used")
     world.says("Handler 'failing' has a patch that cannot be used: ")
     world.says("Handler 'failing' failed permanently: its own reason")
-    world.says("Creation is processed: 0 succeeded; 2 failed.")
+    world.says("Handler 'uncertain' failed permanently: The patch of the handler cannot be used: ")
+    world.says("Creation is processed: 0 succeeded; 3 failed.")
     world.stop()
 
 
-@pytest.mark.parametrize("kind", ["object()", "{1, 2}", "b'bytes'", "{'a': object()}", "recursive"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "object()",
+        "{1, 2}",
+        "b'bytes'",
+        "{'a': object()}",
+        "recursive",
+        "float('nan')",
+        "{'a': [float('-inf')]}",
+    ],
+)
 def test_a_result_that_is_no_json_is_explained(
     world: World, tmp_path: pathlib.Path, kind: str
 ) -> None:
@@ -234,3 +250,70 @@ def test_an_exit_in_a_thread_neither_hangs_nor_panics(world: World, tmp_path: pa
         process.wait(60)
     world.processes.clear()
     assert "panicked" not in world.text()
+
+
+@pytest.mark.parametrize("function", ["def", "async def"])
+@pytest.mark.parametrize(
+    "handler, name",
+    [
+        ("@kopf.on.create('kopfexamples')", "Handler 'fn'"),
+        ("@kopf.daemon('kopfexamples')", "Daemon 'fn'"),
+        ("@kopf.on.startup()", "Activity 'fn'"),
+    ],
+)
+def test_an_exit_in_a_handler_is_the_named_reason_of_the_end(
+    world: World, tmp_path: pathlib.Path, function: str, handler: str, name: str
+) -> None:
+    code = f"""
+        {handler}
+        {function} fn(**_):
+            raise SystemExit(5)
+        """
+    start(world, tmp_path, code)
+    (process,) = world.processes
+    assert process.wait(60) == 5
+    world.processes.clear()
+    assert f"{name} ends the operator: SystemExit(5)" in world.text()
+    assert "panicked" not in world.text()
+
+
+@pytest.mark.parametrize(
+    "option, expected",
+    [
+        ("when=condition", "ZeroDivisionError"),
+        ("labels={'a': condition}", "ZeroDivisionError"),
+        ("field='spec', value=condition", "ZeroDivisionError"),
+    ],
+)
+def test_an_error_of_a_filter_is_logged_with_its_place(
+    world: World, tmp_path: pathlib.Path, option: str, expected: str
+) -> None:
+    code = f"""
+        def condition(*_, **__):
+            return 1 / 0
+
+        @kopf.on.create('kopfexamples', {option})
+        def fn(**_): ...
+        """
+    start(world, tmp_path, code)
+    world.says(f"Throttling for 1 seconds due to an unexpected error: {expected}")
+    world.says("in condition")
+    world.says("Traceback (most recent call last):")
+    world.stop()
+
+
+def test_a_decision_with_a_result_that_is_no_json_is_explained(
+    world: World, tmp_path: pathlib.Path
+) -> None:
+    code = """
+        @kopf.on.create('kopfexamples')
+        def good(patch, **_):
+            patch.fns.append(change)
+            return 'good'
+
+        def change(body):
+            body['spec']['average'] = float('nan')
+        """
+    start(world, tmp_path, code)
+    world.says("nan and infinity cannot be expressed in JSON")
+    world.stop()

@@ -89,6 +89,8 @@ pub(crate) struct Done {
     pub(crate) wake_at: Option<Timestamp>,
     /// The error, if any.
     pub(crate) error: Option<String>,
+    /// What to log below the error.
+    pub(crate) details: Option<String>,
     pub(crate) subject: Subject,
     pub(crate) gone: bool,
     pub(crate) mode: Mode,
@@ -109,6 +111,16 @@ pub(crate) enum CycleError {
     Panic(String),
     #[error(transparent)]
     Callback(#[from] CallbackError),
+}
+
+impl CycleError {
+    /// What to log below the error.
+    fn into_details(self) -> Option<String> {
+        match self {
+            Self::Callback(error) => error.details,
+            _ => None,
+        }
+    }
 }
 
 impl From<StorageError> for CycleError {
@@ -248,8 +260,8 @@ impl Cycle {
         }
         // Parts that few operators use are boxed, so that the others do not carry their size.
         let is_indexed = !self.served.handlers.indexing.is_empty();
-        let indexed = match is_indexed {
-            true => caught(Box::pin(observers::index(self))).await,
+        let indexed = match is_indexed && (self.gone || !self.flags.indexed) {
+            true => Box::pin(self.index()).await,
             false => Ok(()),
         };
         if self.mode == Mode::IndexOnly {
@@ -279,8 +291,17 @@ impl Cycle {
         while let Next::Again = self.turn().await? {}
         if is_indexed && (Version::of(&self.object), self.gone) != seen {
             // The event of our own write brings nothing new, so the indexes skip it.
-            Box::pin(observers::index(self)).await?;
+            Box::pin(self.index()).await?;
         }
+        Ok(())
+    }
+
+    /// Updates the indexes, and notes whether they need this state again.
+    async fn index(&mut self) -> Result<(), CycleError> {
+        self.flags.indexed = false;
+        caught(observers::index(self)).await?;
+        // An index handler that has failed may be due again later.
+        self.flags.indexed = !self.gone && self.memory.indexing.is_empty();
         Ok(())
     }
 
@@ -596,9 +617,12 @@ impl Cycle {
     }
 
     fn finish(mut self, result: Result<(), CycleError>) -> Done {
-        let error = result.err().map(|error| chain(&error));
+        let (error, details) = match result {
+            Ok(()) => (None, None),
+            Err(error) => (Some(chain(&error)), error.into_details()),
+        };
         if error.is_some() {
-            self.rest.is_settled = false;
+            (self.rest.is_settled, self.flags.indexed) = (false, false);
             self.memory.errors = self.memory.errors.saturating_add(1);
             // Events are sent once, so nothing would request these changes again.
             self.memory.unsent.absorb(std::mem::take(&mut *self.patch.lock()));
@@ -624,7 +648,6 @@ impl Cycle {
             self.flags.deleting = self.object.is_deleting();
             settled = self.rest.fingerprints.filter(|_| self.rest.is_settled).map(|it| it.noted);
         }
-        self.flags.indexed = true;
         Done {
             subject: self.subject(),
             ticket: self.origin.ticket,
@@ -635,6 +658,7 @@ impl Cycle {
             settled,
             wake_at: self.rest.wake_at,
             error,
+            details,
             gone: self.gone,
             mode: self.mode,
         }

@@ -62,7 +62,7 @@ pub(crate) struct Flags {
     pub(crate) busy: bool,
     /// The worker considers the object gone, based only on a list.
     pub(crate) leaving: bool,
-    /// It was indexed for the initial readiness.
+    /// The indexes have its newest state.
     pub(crate) indexed: bool,
     /// Our finalizer was present at the settled version.
     pub(crate) held: bool,
@@ -226,6 +226,7 @@ impl Record {
         let inbox = self.inbox.get_or_insert_default();
         inbox.object = Some(object);
         (inbox.gone, inbox.is_guess) = (gone, false);
+        self.flags.indexed = false;
         // A worker still has the previous state; the next one gets this.
         self.is_doubted &= self.flags.busy;
     }
@@ -298,6 +299,14 @@ impl Record {
             }
         }
         self.inbox.take_if(|inbox| inbox.object.is_none() && inbox.events.is_empty());
+    }
+
+    /// Forgets that the indexes have the newest state if another one than that of the worker is
+    /// waiting.
+    pub(crate) fn compare_indexed(&mut self, version: Version) {
+        let waiting = self.inbox.as_ref().and_then(|inbox| inbox.object.as_ref());
+        let is_same = waiting.is_none_or(|object| Version::of(object) == version);
+        self.flags.indexed &= is_same && !self.is_doubted;
     }
 
     fn doubt_sight(&self) {

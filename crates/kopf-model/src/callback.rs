@@ -14,6 +14,8 @@ pub struct CallbackError {
     pub message: String,
     /// The original error, if the front end has one.
     pub object: Option<ErrorObject>,
+    /// What to log below the message, such as a stack.
+    pub details: Option<String>,
 }
 
 /// The original error of a front end, such as an exception of Python.
@@ -24,13 +26,19 @@ impl CallbackError {
     /// An error with a message only.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), object: None }
+        Self { message: message.into(), object: None, details: None }
     }
 
     /// The same with the original error.
     #[must_use]
     pub fn with_object(self, object: ErrorObject) -> Self {
         Self { object: Some(object), ..self }
+    }
+
+    /// The same with what to log below the message.
+    #[must_use]
+    pub fn with_details(self, details: impl Into<String>) -> Self {
+        Self { details: Some(details.into()), ..self }
     }
 }
 

@@ -224,11 +224,12 @@ impl Ask {
         Ok(())
     }
 
-    /// Tells that the decision has failed, with the exception if there is one.
-    #[pyo3(signature = (text, exception = None))]
-    fn fail(&self, text: String, exception: Option<Py<PyAny>>) {
+    /// Tells that the decision has failed, with the exception if there is one, and with what refers
+    /// to it in the log.
+    #[pyo3(signature = (text, exception = None, details = None))]
+    fn fail(&self, text: String, exception: Option<Py<PyAny>>, details: Option<String>) {
         let object = exception.map(|exception| ErrorObject(Arc::new(exception)));
-        self.reply(Err(CallbackError { message: text, object }));
+        self.reply(Err(CallbackError { message: text, object, details }));
     }
 }
 

@@ -92,10 +92,10 @@ fn convert(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         if let Ok(number) = object.extract::<u64>() {
             return Ok(number.into());
         }
-        return Ok(float(object.extract::<f64>()?));
+        return float(object.extract::<f64>()?);
     }
     if object.is_instance_of::<PyFloat>() {
-        return Ok(float(object.extract::<f64>()?));
+        return float(object.extract::<f64>()?);
     }
     if let Ok(dict) = object.cast::<PyDict>() {
         let mut map = Map::with_capacity(dict.len());
@@ -137,8 +137,10 @@ fn key_text(key: &Bound<'_, PyAny>) -> PyResult<String> {
     }
 }
 
-fn float(number: f64) -> Value {
-    Number::from_f64(number).map_or(Value::Null, Value::Number)
+/// Fails for what is not a number: null instead would remove a field from the object.
+fn float(number: f64) -> PyResult<Value> {
+    let number = Number::from_f64(number).map(Value::Number);
+    number.ok_or_else(|| PyValueError::new_err("nan and infinity cannot be expressed in JSON"))
 }
 
 /// Makes Python objects while JSON is read, without a tree in between.

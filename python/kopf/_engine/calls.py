@@ -275,6 +275,9 @@ class Calls:
             if isinstance(e, asyncio.CancelledError) and call.id in self._abandoned:
                 # The engine does not wait for the outcome, so it has nothing to say about it.
                 cause.logger.warning(f"{handler} is cancelled. Will escalate.")
+            if cause is not None and isinstance(e, (SystemExit, KeyboardInterrupt)):
+                # It ends the event loop and the process, which give no reason themselves.
+                cause.logger.critical(f"{handler} ends the operator: {e!r}")
             self._fail(handler, call, e)
             if not isinstance(e, (Exception, asyncio.CancelledError)):
                 raise

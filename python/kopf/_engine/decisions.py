@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kopf._engine.causes import CauseMaker, resource_of
 from kopf._engine.kwargs import CallbackKwargsMaker
+from kopf._engine.logs import Lines
 from kopf._handlers import execution
 from kopf._settings import configuration
 from kopf._structs import bodies, patches
@@ -39,8 +40,10 @@ class Decisions:
         causes: CauseMaker,
         context: contextvars.Context,
         late_handlers: Callable[[], Any],
+        lines: Lines,
     ) -> None:
         super().__init__()
+        self._lines = lines
         self._late_handlers = late_handlers
         self._handlers = handlers
         self._settings = settings
@@ -54,7 +57,7 @@ class Decisions:
         try:
             ask.answer(self._context.copy().run(self._decide, ask))
         except Exception as e:
-            ask.fail(repr(e), e)
+            ask.fail(repr(e), e, self._lines.keep(e))
 
     def _decide(self, ask: _native.Ask) -> Any:
         if ask.handler is not None:

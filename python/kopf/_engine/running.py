@@ -108,6 +108,7 @@ class Runner:
             causes=maker,
             context=context,
             late_handlers=self._declare_late_handlers,
+            lines=self._lines,
         )
         self._vault = vault
         self._reviews = Reviews(self._native)

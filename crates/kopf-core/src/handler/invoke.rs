@@ -61,8 +61,8 @@ pub type Returned = Result<Output, HandlerError>;
 /// A callback that fails within a handler fails the handler.
 impl From<CallbackError> for HandlerError {
     fn from(error: CallbackError) -> Self {
-        let CallbackError { message, object } = error;
-        let error = Self::Arbitrary { message, details: None };
+        let CallbackError { message, object, details } = error;
+        let error = Self::Arbitrary { message, details };
         match object {
             Some(object) => Self::WithObject { error: Box::new(error), object },
             None => error,

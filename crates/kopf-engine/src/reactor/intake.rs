@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kopf_client::{ChangeKind, Observation};
 use kopf_core::finalizer::is_held;
 use kopf_core::invoke::StopReason;
+use kopf_core::log_line::Line;
 use kopf_core::logtext;
 use kopf_core::occasion::EventKind;
 use kopf_core::queue::{Next, Urgency};
@@ -204,7 +205,8 @@ impl Reactor {
         let pause = self.dispatch.done(done.ticket, next);
         if let (Some(error), Some(pause)) = (&done.error, pause) {
             let _entered = object_span(&done.subject).entered();
-            self.shared.log(&done.subject, &logtext::throttling(pause, error));
+            let line = Line { details: done.details.take(), ..logtext::throttling(pause, error) };
+            self.shared.log(&done.subject, &line);
         }
         if self.watches.record(key).is_none() {
             done.memory.background.stop_detached(&self.shared, StopReason::RESOURCE_DELETED);
@@ -222,6 +224,7 @@ impl Reactor {
             record.body = done.body;
         }
         if done.mode == Mode::IndexOnly {
+            record.compare_indexed(done.version);
             let is_gone = record.inbox.as_ref().is_some_and(|inbox| inbox.gone);
             if done.gone && is_gone && !self.dispatch.sharing.has(&done.subject.object) {
                 watch.store.remove(key.uid);
@@ -231,6 +234,7 @@ impl Reactor {
             return;
         }
         record.come_to(done.version, done.settled);
+        record.compare_indexed(done.version);
         if record.inbox.is_some() {
             self.dispatch.offer(key, Urgency::Fresh);
             return;

@@ -106,7 +106,7 @@ async fn an_error_of_a_callback_throttles_the_object_with_its_message() {
     let has_failed = AtomicBool::new(false);
     create.filters.when = Some(Arc::new(move |_, _| {
         if !has_failed.swap(true, Ordering::Relaxed) {
-            return Err(CallbackError::new("KeyError('name')"));
+            return Err(CallbackError::new("KeyError('name')").with_details("line 5 in when"));
         }
         Ok(true)
     }));
@@ -115,6 +115,7 @@ async fn an_error_of_a_callback_throttles_the_object_with_its_message() {
     world.until_handled("a").await;
     let line = logged.line_with("Throttling for");
     assert!(line.contains("due to an unexpected error: KeyError('name')"), "{line}");
+    assert!(line.contains("line 5 in when"), "{line}");
     assert_eq!(logged.count("panicked"), 0);
     engine.stop().await.expect("a clean end");
 }

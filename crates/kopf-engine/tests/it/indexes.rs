@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kopf_core::handler::{Handler, HandlerKind};
+use kopf_core::handler::{Handler, HandlerKind, TimerOptions};
 use kopf_core::invoke::{Call, HandlerError, Output};
 use kopf_core::occasion::Occasion;
 use kopf_core::settings::Settings;
@@ -84,6 +84,68 @@ async fn indexes_see_our_own_writes() {
     world.merge("b", json!({"spec": {"x": 2}})).await;
     eventually("the second look", || world.calls.count() == 2).await;
     assert_eq!(world.calls.all()[1], "[String(\"created\")]");
+    engine.stop().await.expect("a clean end");
+}
+
+/// An index handler that notes the version of each state that it gets.
+fn noting_versions(world: &World) -> Handler {
+    let calls = world.calls.clone();
+    handler("versions", HandlerKind::Index, move |call| {
+        let object = &call.subject.expect("an object").object;
+        let version = object.value()["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        calls.note(format!("{}:{version}", object.name()));
+        Ok(Output::Nothing)
+    })
+}
+
+fn check_each_once(calls: &[String]) {
+    let mut unique = calls.to_vec();
+    unique.sort();
+    unique.dedup();
+    assert_eq!(unique.len(), calls.len(), "{calls:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_is_indexed_once_although_its_object_is_kept() {
+    let world = World::new().await;
+    let interval = Some(Duration::from_secs(3600));
+    let options = TimerOptions { interval, ..TimerOptions::default() };
+    let handlers = vec![
+        noting_versions(&world),
+        handler("timed", HandlerKind::Timer(options), |_| Ok(Output::Nothing)),
+        handler("create_fn", HandlerKind::Create, |_| Ok(Output::Json(json!("created")))),
+        handler("update_fn", HandlerKind::Update, |_| Ok(Output::Json(json!("updated")))),
+        handler("delete_fn", HandlerKind::Delete { optional: false }, |_| Ok(Output::Nothing)),
+    ];
+    let engine = world.start(handlers).await;
+    world.create("a", json!({"x": 1})).await;
+    world.until_handled("a").await;
+    quiesce().await;
+    let after_create = world.calls.count();
+    world.merge("a", json!({"spec": {"x": 2}})).await;
+    eventually("the update", || world.calls.count() > after_create + 1).await;
+    quiesce().await;
+    world.delete("a").await;
+    quiesce().await;
+    assert_eq!(world.api().get_opt("a").await.expect("an answer"), None);
+    check_each_once(&world.calls.all());
+    engine.stop().await.expect("a clean end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_was_indexed_before_handlers_start_is_not_indexed_again() {
+    let world = World::new().await;
+    for name in ["a", "b", "c"] {
+        world.create(name, json!({"x": 1})).await;
+    }
+    let created = handler("create_fn", HandlerKind::Create, |_| Ok(Output::Nothing));
+    let engine = world.start(vec![noting_versions(&world), created]).await;
+    for name in ["a", "b", "c"] {
+        world.until_handled(name).await;
+    }
+    quiesce().await;
+    check_each_once(&world.calls.all());
+    assert_eq!(world.calls.count(), 6, "{:?}", world.calls.all());
     engine.stop().await.expect("a clean end");
 }
 

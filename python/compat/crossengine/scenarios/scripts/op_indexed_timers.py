@@ -16,9 +16,6 @@ STEPS = [
     ("delete", "reader"),
 ]
 
-# How often an unchanged object is indexed again differs: the indexes are the same.
-DIFFERS = ["lines"]
-
 
 @kopf.index(*EX, field="spec.team")
 def teams(spec, name, **_):
