@@ -29,7 +29,7 @@ pub fn step(name: &str, program: &str, arguments: &[&str]) -> Result<()> {
     command_step(name, command)
 }
 
-/// A command that runs cargo as from a shell: see [`forget_package`].
+/// A command that runs cargo as from a shell, without the variables that describe our own package.
 #[must_use]
 pub fn cargo() -> Command {
     let mut command = Command::new("cargo");
