@@ -81,6 +81,14 @@ def _purge_field(body: bodies.Body, patch: patches.Patch, field: dicts.FieldPath
         dicts.remove(patch, field)
 
 
+def _handled_state_key(key: str) -> ids.HandlerId:
+    """The key for the state for which a handler has finished, beside its record.
+
+    Kopf would drop an unknown field from a record in the status, but not from the object.
+    """
+    return ids.HandlerId(f"{key}/handled-state")
+
+
 class AnnotationsProgressStorage(
     conventions.StorageKeyFormingConvention,
     conventions.StorageKeyMarkingConvention,
@@ -190,7 +198,13 @@ class StatusProgressStorage(ProgressStorage):
 
     def fetch(self, *, key: ids.HandlerId, body: bodies.Body) -> ProgressRecord | None:
         records: Mapping[str, Any] = dicts.resolve(body, self.field, {})
-        return cast("ProgressRecord | None", records.get(key))
+        record = records.get(key)
+        state_key = _handled_state_key(key)
+        if record is None or state_key not in (record.get("subrefs") or ()):
+            return cast("ProgressRecord | None", record)
+        subrefs = [subref for subref in record["subrefs"] if subref != state_key]
+        joined = {**record, **(records.get(state_key) or {}), "subrefs": subrefs or None}
+        return cast("ProgressRecord", {k: v for k, v in joined.items() if v is not None})
 
     def store(
         self,
@@ -200,10 +214,22 @@ class StatusProgressStorage(ProgressStorage):
         body: bodies.Body,
         patch: patches.Patch,
     ) -> None:
-        dicts.ensure(patch, (*self.field, key), record)
+        stored = cast("dict[str, Any]", record)
+        state_key = _handled_state_key(key)
+        if stored.get("handled") is not None:
+            subrefs = sorted([*(stored.get("subrefs") or ()), state_key])
+            state = {"handled": stored["handled"]}
+            stored = {k: v for k, v in stored.items() if k != "handled"} | {"subrefs": subrefs}
+            dicts.ensure(patch, (*self.field, state_key), state)
+        else:
+            _purge_field(body, patch, (*self.field, state_key))
+            if dicts.resolve(body, (*self.field, key, "handled"), None) is not None:
+                stored = {**stored, "handled": None}
+        dicts.ensure(patch, (*self.field, key), stored)
 
     def purge(self, *, key: ids.HandlerId, body: bodies.Body, patch: patches.Patch) -> None:
         _purge_field(body, patch, (*self.field, key))
+        _purge_field(body, patch, (*self.field, _handled_state_key(key)))
 
     def touch(self, *, body: bodies.Body, patch: patches.Patch, value: str | None) -> None:
         if dicts.resolve(body, self.touch_field, None) != value:
@@ -254,8 +280,12 @@ class MultiProgressStorage(ProgressStorage):
         body: bodies.Body,
         patch: patches.Patch,
     ) -> None:
-        values: dict[str, Any] = {"key": key, "record": record, "body": body, "patch": patch}
-        self._call_each(operator.methodcaller("store", **values))
+        # Kopf ignores the state for which a handler has finished, but would leave it behind in
+        # storages that it does not read.
+        copied = cast("ProgressRecord", {k: v for k, v in record.items() if k != "handled"})
+        for index, storage in enumerate(self.storages):
+            written = copied if index else record
+            storage.store(key=key, record=written, body=body, patch=patch)
 
     def _call_each(self, call: Callable[[ProgressStorage], None]) -> None:
         for storage in self.storages:

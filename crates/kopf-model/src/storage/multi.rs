@@ -14,6 +14,9 @@ use crate::record::ProgressRecord;
 pub struct MultiDiffBase(pub Vec<Box<dyn DiffBaseStorage>>);
 
 /// Writes progress to all storages, and reads the first one present.
+///
+/// Only the first storage gets the states for which handlers have finished: Kopf ignores and drops
+/// them where it reads, but would leave them behind in the others.
 pub struct MultiProgress(pub Vec<Box<dyn ProgressStorage>>);
 
 /// Stores progress in annotations; reads and purges progress that old releases stored in the
@@ -84,7 +87,10 @@ impl ProgressStorage for MultiProgress {
         object: &Object,
         patch: &mut Patch,
     ) -> Result<(), CallbackError> {
-        self.0.iter().try_for_each(|storage| storage.store(id, record, object, patch))
+        let Some((first, others)) = self.0.split_first() else { return Ok(()) };
+        first.store(id, record, object, patch)?;
+        let copy = ProgressRecord { handled: None, ..record.clone() };
+        others.iter().try_for_each(|storage| storage.store(id, &copy, object, patch))
     }
 
     fn purge(&self, id: &str, object: &Object, patch: &mut Patch) -> Result<(), CallbackError> {

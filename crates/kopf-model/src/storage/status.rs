@@ -1,6 +1,6 @@
 //! Storages in the status, for operators that do not use annotations.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{DiffBaseStorage, ProgressStorage, StorageError, StoredForm};
 use crate::callback::CallbackError;
@@ -11,6 +11,9 @@ use crate::object::Object;
 use crate::patch::Patch;
 use crate::record::{Absent, ProgressRecord};
 
+/// The field with the state for which a handler has finished.
+const HANDLED: &str = "handled";
+
 /// Stores the last-handled state as a string in one field of the status.
 #[derive(Clone, Debug)]
 pub struct StatusDiffBase {
@@ -19,6 +22,11 @@ pub struct StatusDiffBase {
 }
 
 /// Stores progress as one map in a field of the status, keyed by handler id.
+///
+/// The state for which a handler has finished is stored beside its record, as if it were the record
+/// of a sub-handler. Kopf would drop an unknown field from a record that it has read, but a merge
+/// patch does not remove it: the patch changes nothing, and Kopf waits for its event in vain. It
+/// keeps the ids of sub-handlers, and removes their records at the end.
 #[derive(Clone, Debug)]
 pub struct StatusProgress {
     field: FieldPath,
@@ -108,33 +116,67 @@ impl StatusProgress {
     }
 }
 
+impl StatusProgress {
+    /// Requests that an entry be removed from the stored map and from the patch.
+    fn remove(&self, id: &str, stored: Option<&Value>, patch: &mut Patch) {
+        if stored.is_some_and(|records| records.get(id).is_some()) {
+            patch.set(&self.field.join(id), Value::Null);
+        } else if patch.get(&self.field).is_some() {
+            patch.forget(&self.field.join(id));
+        }
+    }
+}
+
 impl ProgressStorage for StatusProgress {
     fn fetch(&self, id: &str, object: &Object) -> Result<Option<ProgressRecord>, StorageError> {
         let records = object.field(&self.field);
-        let record = records.as_deref().and_then(|records| records.as_object()?.get(id));
-        Ok(record.filter(|record| !record.is_null()).map(ProgressRecord::from_value))
+        let entry = |id: &str| {
+            let entry = records.as_deref()?.as_object()?.get(id)?;
+            (!entry.is_null()).then_some(entry)
+        };
+        let Some(mut record) = entry(id).map(ProgressRecord::from_value) else { return Ok(None) };
+        if !record.subrefs.is_empty() {
+            let state_id = handled_state_id(id);
+            record.subrefs.retain(|subref| *subref != state_id);
+            let state =
+                entry(&state_id).and_then(|entry| ProgressRecord::from_value(entry).handled);
+            record.handled = state.or(record.handled);
+        }
+        Ok(Some(record))
     }
 
     fn store(
         &self,
         id: &str,
         record: &ProgressRecord,
-        _object: &Object,
+        object: &Object,
         patch: &mut Patch,
     ) -> Result<(), CallbackError> {
+        let stored = object.field(&self.field);
+        let (mut record, state_id) = (record.clone(), handled_state_id(id));
+        match record.handled.take() {
+            Some(state) => {
+                patch.set(&self.field.join(&state_id), json!({ HANDLED: state }));
+                record.subrefs.push(state_id);
+                record.subrefs.sort();
+            }
+            None => self.remove(&state_id, stored.as_deref(), patch),
+        }
         // Nulls are written explicitly, so that a merge patch removes fields of the previous
-        // record.
-        patch.set(&self.field.join(id), record.to_value(Absent::Null));
+        // record; earlier releases stored the state in the record itself.
+        let mut value = record.to_value(Absent::Null);
+        let previous = stored.as_deref().and_then(|records| records.get(id));
+        if previous.is_some_and(|previous| previous.get(HANDLED).is_some()) {
+            value[HANDLED] = Value::Null;
+        }
+        patch.set(&self.field.join(id), value);
         Ok(())
     }
 
     fn purge(&self, id: &str, object: &Object, patch: &mut Patch) -> Result<(), CallbackError> {
-        let is_stored = object.field(&self.field).is_some_and(|records| records.get(id).is_some());
-        if is_stored {
-            patch.set(&self.field.join(id), Value::Null);
-        } else if patch.get(&self.field).is_some() {
-            patch.forget(&self.field.join(id));
-        }
+        let stored = object.field(&self.field);
+        self.remove(id, stored.as_deref(), patch);
+        self.remove(&handled_state_id(id), stored.as_deref(), patch);
         Ok(())
     }
 
@@ -163,6 +205,11 @@ impl ProgressStorage for StatusProgress {
     fn own_fields(&self) -> Vec<FieldPath> {
         vec![self.field.clone(), self.touch_field.clone()]
     }
+}
+
+/// The id under which the state for which a handler has finished is stored.
+fn handled_state_id(id: &str) -> String {
+    format!("{id}/handled-state")
 }
 
 fn may_have(essence: &Essence, field: &FieldPath) -> bool {

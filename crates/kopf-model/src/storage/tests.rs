@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 
 use super::{
     ANNOTATIONS_SIZE_MAX, AnnotationsDiffBase, AnnotationsProgress, CompactDiffBase,
-    DiffBaseStorage, MultiDiffBase, ProgressStorage, SmartProgress, StatusDiffBase, StatusProgress,
-    StoredForm,
+    DiffBaseStorage, MultiDiffBase, MultiProgress, ProgressStorage, SmartProgress, StatusDiffBase,
+    StatusProgress, StoredForm,
 };
 use crate::diff::Diff;
 use crate::essence::Essence;
 use crate::keys::KeyMaker;
 use crate::object::Object;
 use crate::patch::Patch;
-use crate::record::{ProgressRecord, parse_time};
+use crate::record::{Absent, ProgressRecord, parse_time};
 
 const LAST_HANDLED: &str = "kopf.zalando.org/last-handled-configuration";
 
@@ -167,6 +167,62 @@ fn status_progress_has_explicit_nulls() {
     assert_eq!(stored["delayed"], Value::Null);
     storage.touch(&object(&json!({})), &mut patch, Some("now")).unwrap();
     assert_eq!(patch.merge["status"]["myop"]["dummy"], json!("now"));
+}
+
+#[test]
+fn status_progress_keeps_handled_states_beside_records_that_kopf_reads() {
+    let storage = StatusProgress::named("myop");
+    let finished =
+        ProgressRecord { success: true, handled: Some(json!([1, {"a": 2}])), ..record() };
+    let mut patch = Patch::default();
+    storage.store("fn", &finished, &object(&json!({})), &mut patch).unwrap();
+    let body = patch.applied_to(&json!({})).unwrap();
+    let stored = &body["status"]["myop"]["progress"];
+    assert_eq!(stored["fn"].get("handled"), None, "{stored}");
+    assert_eq!(stored["fn"]["subrefs"], json!(["fn/handled-state"]));
+    assert_eq!(storage.fetch("fn", &object(&body)).unwrap(), Some(finished));
+
+    let mut patch = Patch::default();
+    storage.store("fn", &record(), &object(&body), &mut patch).unwrap();
+    let rerun = patch.applied_to(&body).unwrap();
+    assert_eq!(rerun["status"]["myop"]["progress"].as_object().unwrap().len(), 1, "{rerun}");
+    assert_eq!(storage.fetch("fn", &object(&rerun)).unwrap(), Some(record()));
+
+    let mut patch = Patch::default();
+    storage.purge("fn", &object(&body), &mut patch).unwrap();
+    let purged = patch.applied_to(&body).unwrap();
+    assert_eq!(purged["status"]["myop"]["progress"], json!({}));
+}
+
+#[test]
+fn status_progress_moves_states_out_of_records_of_earlier_releases() {
+    let storage = StatusProgress::named("myop");
+    let finished = ProgressRecord { success: true, handled: Some(json!([1])), ..record() };
+    let stored = finished.to_value(Absent::Omitted);
+    let body = json!({"status": {"myop": {"progress": {"fn": stored}}}});
+    let fetched = storage.fetch("fn", &object(&body)).unwrap().unwrap();
+    assert_eq!(fetched, finished);
+    let mut patch = Patch::default();
+    storage.store("fn", &fetched, &object(&body), &mut patch).unwrap();
+    let moved = patch.applied_to(&body).unwrap();
+    assert_eq!(moved["status"]["myop"]["progress"]["fn"].get("handled"), None, "{moved}");
+    assert_eq!(storage.fetch("fn", &object(&moved)).unwrap(), Some(finished));
+}
+
+#[test]
+fn only_the_first_of_many_storages_gets_handled_states() {
+    let many = MultiProgress(vec![
+        Box::new(StatusProgress::named("first")),
+        Box::new(StatusProgress::named("second")),
+    ]);
+    let finished = ProgressRecord { success: true, handled: Some(json!([1])), ..record() };
+    let mut patch = Patch::default();
+    many.store("fn", &finished, &object(&json!({})), &mut patch).unwrap();
+    let body = patch.applied_to(&json!({})).unwrap();
+    assert_eq!(many.fetch("fn", &object(&body)).unwrap(), Some(finished.clone()));
+    let second = StatusProgress::named("second").fetch("fn", &object(&body)).unwrap();
+    assert_eq!(second, Some(ProgressRecord { handled: None, ..finished }));
+    assert_eq!(body["status"]["second"]["progress"].as_object().unwrap().len(), 1, "{body}");
 }
 
 #[test]
