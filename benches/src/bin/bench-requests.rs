@@ -1,8 +1,9 @@
 //! In-process requests to the embedded server, for `cargo xtask bench instructions`.
 //!
 //! `bench-requests KIND COUNT` creates some objects, sends COUNT requests through the whole pipeline
-//! (without sockets), and ends; with the kind `start`, it starts COUNT servers. Everything runs on
-//! one thread, so that the number of instructions is almost the same every time.
+//! (without sockets), and ends; with the kind `start`, it starts COUNT servers, with `fork`, it copies
+//! one. Everything runs on one thread, so that the number of instructions is almost the same every
+//! time.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use benches::{NAMESPACE, definition, widget};
@@ -22,7 +23,7 @@ const OBJECTS: usize = 100;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    let usage = "usage: bench-requests create|patch|apply|get|list|start COUNT";
+    let usage = "usage: bench-requests create|patch|apply|get|list|start|fork COUNT";
     let mut arguments = std::env::args().skip(1);
     let kind = arguments.next().context(usage)?;
     let count: usize = arguments.next().context(usage)?.parse()?;
@@ -43,6 +44,7 @@ async fn main() -> Result<()> {
             "apply" => apply(&server, index).await?,
             "get" => get(&server, &format!("{}/present-{}", collection(), index % OBJECTS)).await?,
             "list" => get(&server, &collection()).await?,
+            "fork" => drop(server.fork()),
             "start" => get(&Server::new(), "/api/v1/namespaces").await?,
             other => bail!("unknown kind of request `{other}`; {usage}"),
         }

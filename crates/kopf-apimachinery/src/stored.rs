@@ -5,6 +5,7 @@
 //! the encoding but not in the tree. Immutable once published, so snapshots, watchers and
 //! controllers share it by `Arc`.
 
+mod template;
 #[cfg(test)]
 pub(crate) mod test_trees;
 
@@ -22,6 +23,8 @@ use crate::identity::Identity;
 use crate::lockstep::{find, find_mut};
 use crate::meta::metadata_of;
 use crate::schema::decode::plain;
+
+pub use template::{TEMPLATE_TIME, Template};
 
 /// An object as the store keeps it, in its storage version.
 ///
@@ -45,6 +48,8 @@ enum Tree {
     Kept(Arc<Value>),
     /// As long as another owner holds it.
     Loose(Weak<Value>),
+    /// Not decoded yet; permanently from the first reader on.
+    Unread,
 }
 
 /// Equal means the same change: within one server, no two states share a version.
@@ -97,8 +102,10 @@ impl Packed {
     /// Drops the tree as soon as nobody else holds it.
     pub fn loosen(&self) {
         let mut tree = self.tree.lock();
-        if let Tree::Kept(value) = &*tree {
-            *tree = Tree::Loose(Arc::downgrade(value));
+        match &*tree {
+            Tree::Kept(value) => *tree = Tree::Loose(Arc::downgrade(value)),
+            Tree::Unread => *tree = Tree::Loose(Weak::new()),
+            Tree::Only(_) | Tree::Loose(_) => {}
         }
     }
 
@@ -112,6 +119,11 @@ impl Packed {
                 *tree = Tree::Loose(Arc::downgrade(&value));
                 value
             }),
+            Tree::Unread => {
+                let value = Arc::new(self.decode());
+                *tree = Tree::Kept(Arc::clone(&value));
+                value
+            }
         }
     }
 

@@ -3,9 +3,8 @@
 //! The settings, and the counters that all listeners of a server share.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::StatusError;
 
@@ -56,16 +55,29 @@ impl Default for ServingLimits {
 }
 
 /// The counters behind the limits.
+///
+/// Nobody waits for room, so plain counters suffice.
 pub(crate) struct Serving {
     pub(crate) limits: ServingLimits,
-    requests: Arc<Semaphore>,
-    // In units of `UNIT` bytes.
-    bodies: Arc<Semaphore>,
-    answers: Arc<Semaphore>,
+    // What is left of `requests_max`, `bodies_bytes_max` and `answers_bytes_max`.
+    left: [AtomicUsize; 3],
 }
 
-/// The unit in which bytes of bodies are counted.
-const UNIT: usize = 1024;
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    Requests,
+    Bodies,
+    Answers,
+}
+
+/// A share of a limit; it is given back when this is dropped.
+pub(crate) struct Room {
+    of: Arc<Serving>,
+    counted: Counted,
+    amount: usize,
+}
+
 /// Smaller responses are not counted.
 const COUNTED_ANSWER_BYTES: usize = 64 << 10;
 /// The `Retry-After` of 429, in seconds.
@@ -74,39 +86,54 @@ const RETRY_AFTER: u32 = 1;
 impl Serving {
     /// Creates counters that start at zero.
     pub(crate) fn new(limits: ServingLimits) -> Self {
-        Self {
-            limits,
-            requests: Arc::new(Semaphore::new(limits.requests_max)),
-            bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max / UNIT)),
-            answers: Arc::new(Semaphore::new(limits.answers_bytes_max / UNIT)),
-        }
+        let left = [limits.requests_max, limits.bodies_bytes_max, limits.answers_bytes_max];
+        Self { limits, left: left.map(AtomicUsize::new) }
     }
 
     /// Reserves space for a large response until it has been read.
     pub(crate) fn room_for_answer(
-        &self,
+        self: &Arc<Self>,
         bytes: usize,
-    ) -> Result<Option<OwnedSemaphorePermit>, StatusError> {
+    ) -> Result<Option<Room>, StatusError> {
         if bytes < COUNTED_ANSWER_BYTES {
             return Ok(None);
         }
-        acquire(&self.answers, bytes).map(Some)
+        self.take(Counted::Answers, bytes).map(Some)
     }
 
     /// Reserves a slot for one request until it is dropped.
-    pub(crate) fn admit(&self) -> Result<OwnedSemaphorePermit, StatusError> {
-        Arc::clone(&self.requests).try_acquire_owned().map_err(|_| too_many())
+    pub(crate) fn admit(self: &Arc<Self>) -> Result<Room, StatusError> {
+        self.take(Counted::Requests, 1)
     }
 
     /// Reserves space for this many bytes of a body until it is dropped.
-    pub(crate) fn room(&self, bytes: usize) -> Result<OwnedSemaphorePermit, StatusError> {
-        acquire(&self.bodies, bytes)
+    pub(crate) fn room(self: &Arc<Self>, bytes: usize) -> Result<Room, StatusError> {
+        self.take(Counted::Bodies, bytes)
+    }
+
+    fn take(self: &Arc<Self>, counted: Counted, amount: usize) -> Result<Room, StatusError> {
+        let less = |left: usize| left.checked_sub(amount);
+        let taken =
+            self.left[counted as usize].fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+        match taken {
+            Ok(_) => Ok(Room { of: Arc::clone(self), counted, amount }),
+            Err(_) => Err(too_many()),
+        }
     }
 }
 
-fn acquire(from: &Arc<Semaphore>, bytes: usize) -> Result<OwnedSemaphorePermit, StatusError> {
-    let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
-    Arc::clone(from).try_acquire_many_owned(units).map_err(|_| too_many())
+impl Room {
+    /// Joins two shares of the same limit.
+    pub(crate) fn merge(&mut self, mut other: Self) {
+        debug_assert!(self.counted == other.counted && Arc::ptr_eq(&self.of, &other.of));
+        self.amount += std::mem::take(&mut other.amount);
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.of.left[self.counted as usize].fetch_add(self.amount, Ordering::AcqRel);
+    }
 }
 
 fn too_many() -> StatusError {
@@ -116,4 +143,31 @@ fn too_many() -> StatusError {
         details.retry_after_seconds = RETRY_AFTER;
     }
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_limited_and_given_back() {
+        let limits = ServingLimits { bodies_bytes_max: 10, requests_max: 1, ..Default::default() };
+        let serving = Arc::new(Serving::new(limits));
+        let mut body = serving.room(4).unwrap();
+        body.merge(serving.room(6).unwrap());
+        assert_eq!(serving.room(1).err().map(|error| error.code), Some(429));
+        let request = serving.admit().unwrap();
+        assert!(serving.admit().is_err());
+        drop((request, body));
+        assert!(serving.room(10).is_ok() && serving.admit().is_ok());
+        assert!(serving.room(11).is_err(), "more than there can be");
+    }
+
+    #[test]
+    fn small_answers_are_not_counted() {
+        let limits = ServingLimits { answers_bytes_max: 0, ..Default::default() };
+        let serving = Arc::new(Serving::new(limits));
+        assert!(serving.room_for_answer(COUNTED_ANSWER_BYTES - 1).unwrap().is_none());
+        assert!(serving.room_for_answer(COUNTED_ANSWER_BYTES).is_err());
+    }
 }

@@ -91,7 +91,7 @@ impl Listening {
         Ok(Self {
             address,
             ca_pem: tls.then(|| authority.ca_pem().to_owned()),
-            token: server.inner().admin_token.clone(),
+            token: server.inner().admin_token.to_string(),
             stop,
             task: Some(task),
         })

@@ -5,7 +5,6 @@
 //! by writes of roles and bindings, whose writers must hold the rights that they grant. Decisions
 //! depend only on one snapshot of the store.
 
-mod bootstrap;
 mod escalation;
 mod impersonation;
 mod rules;
@@ -16,7 +15,6 @@ use crate::User;
 use crate::access::{Attributes, Decision};
 use crate::store::Snapshot;
 
-pub(crate) use bootstrap::objects as bootstrap_objects;
 pub(crate) use escalation::{Write, check as check_escalation};
 pub(crate) use impersonation::impersonation_of;
 pub(crate) use rules::RoleBased;

@@ -1,6 +1,5 @@
 //! The public handle: building, forking and test functions of a server.
 
-mod bootstrap;
 mod builder;
 mod identity;
 mod manifests;
@@ -90,7 +89,7 @@ impl Server {
             settled: self.settled(store.snapshot()),
             store,
             registry: ArcSwap::new(inner.registry.load_full()),
-            custom_resources: Mutex::new(inner.custom_resources.lock().clone()),
+            custom_resources: Mutex::new(Arc::clone(&inner.custom_resources.lock())),
             clock: Arc::clone(&inner.clock),
             ids: Arc::clone(&inner.ids),
             webhooks: Arc::new(inner.webhooks.fork()),
@@ -104,7 +103,7 @@ impl Server {
             log: RequestLog::default(),
             metrics: Metrics::default(),
             audit: inner.audit.clone(),
-            admin_token: inner.admin_token.clone(),
+            admin_token: Arc::clone(&inner.admin_token),
             authority: Arc::clone(&inner.authority),
         };
         Self::from_inner(forked, self.scope)

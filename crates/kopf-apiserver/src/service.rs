@@ -8,11 +8,10 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::body::Body;
 use crate::http_request::Request;
-use crate::limits::Serving;
+use crate::limits::{Room, Serving};
 use crate::pipeline;
 use crate::query::Query;
 use crate::server::Server;
@@ -114,11 +113,11 @@ where
 #[derive(Default)]
 struct Read {
     body: Bytes,
-    room: Option<OwnedSemaphorePermit>,
+    room: Option<Room>,
 }
 
 /// Reads a body within its time and size limits.
-async fn read<B>(body: B, serving: &Serving) -> Result<Read, StatusError>
+async fn read<B>(body: B, serving: &Arc<Serving>) -> Result<Read, StatusError>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -141,14 +140,14 @@ where
     }
 }
 
-async fn collect<B>(body: Limited<B>, serving: &Serving) -> Result<Read, StatusError>
+async fn collect<B>(body: Limited<B>, serving: &Arc<Serving>) -> Result<Read, StatusError>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let mut body = std::pin::pin!(body);
     let mut parts: Vec<Bytes> = Vec::new();
-    let mut room: Option<OwnedSemaphorePermit> = None;
+    let mut room: Option<Room> = None;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| match error.is::<LengthLimitError>() {
             true => StatusError::new(

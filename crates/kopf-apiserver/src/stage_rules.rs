@@ -1,6 +1,6 @@
 //! The stage rules of one server, with a change counter that wakes the controllers.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kopf_controllers::stages::{PodSelector, Stage, StageBook};
 use tokio::sync::watch;
@@ -9,7 +9,8 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub(crate) struct StageRules {
     book: Arc<StageBook>,
-    changes: watch::Sender<u64>,
+    // Created by the first watcher.
+    changes: OnceLock<watch::Sender<u64>>,
 }
 
 impl Default for StageRules {
@@ -20,24 +21,30 @@ impl Default for StageRules {
 
 impl StageRules {
     fn of(book: Arc<StageBook>) -> Self {
-        Self { book, changes: watch::Sender::new(0) }
+        Self { book, changes: OnceLock::new() }
     }
 
     /// Adds a rule that takes precedence over all earlier ones.
     pub(crate) fn add(&self, selector: PodSelector, stage: Stage) {
         self.book.add(selector, stage);
-        self.changes.send_modify(|count| *count += 1);
+        self.notify();
     }
 
     /// Removes all rules.
     pub(crate) fn clear(&self) {
         self.book.clear();
-        self.changes.send_modify(|count| *count += 1);
+        self.notify();
     }
 
-    /// Watches the number of changes to the rules.
+    fn notify(&self) {
+        if let Some(changes) = self.changes.get() {
+            changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Watches for changes to the rules from now on.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
+        self.changes.get_or_init(|| watch::Sender::new(0)).subscribe()
     }
 
     /// A copy of the rules for another server.

@@ -30,7 +30,7 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<Store>,
     pub(crate) registry: ArcSwap<Registry>,
     // Written by `crd::refresh` only; the lock also keeps refreshes in order.
-    pub(crate) custom_resources: Mutex<CustomResources>,
+    pub(crate) custom_resources: Mutex<Arc<CustomResources>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) webhooks: Arc<Webhooks>,
@@ -47,7 +47,7 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     /// The audit log, if enabled.
     pub(crate) audit: Option<Arc<AuditLog>>,
-    pub(crate) admin_token: String,
+    pub(crate) admin_token: Arc<str>,
     // Created on first use, since generating keys takes time.
     pub(crate) authority: Arc<OnceLock<Authority>>,
     // The state that the controllers of the original server had completely handled before the fork.

@@ -126,6 +126,8 @@ struct Writer {
     history: VecDeque<(Arc<str>, Arc<Event>)>,
     /// The oldest version that can be restored from them.
     known_since: u64,
+    /// The version of the newest initial object; there are no events for initial objects.
+    initial_version: u64,
     /// The snapshots of lists that are read in pages, oldest first.
     paged: VecDeque<(Instant, Snapshot)>,
     recent_trees: RecentTrees,
@@ -133,11 +135,9 @@ struct Writer {
 
 impl Store {
     /// An empty store whose first change gets version `first_version + 1`.
+    #[cfg(test)]
     pub(crate) fn new(limits: StoreLimits, first_version: u64) -> Self {
-        let store = Self::with_snapshot(limits, Snapshot::empty(first_version));
-        // Before the first version the store was empty, so all earlier states are known.
-        store.writer.lock().known_since = 0;
-        store
+        Self::with_objects(limits, first_version, std::iter::empty())
     }
 
     fn with_snapshot(limits: StoreLimits, snapshot: Snapshot) -> Self {
@@ -147,6 +147,7 @@ impl Store {
             writer: Mutex::new(Writer {
                 history: VecDeque::new(),
                 known_since: snapshot.resource_version(),
+                initial_version: 0,
                 paged: VecDeque::new(),
                 recent_trees: RecentTrees::default(),
             }),
@@ -186,6 +187,27 @@ impl Store {
         self.newest.subscribe()
     }
 
+    /// Creates a store with objects that were created one after the other, after `first_version`.
+    pub(crate) fn with_objects(
+        limits: StoreLimits,
+        first_version: u64,
+        objects: impl Iterator<Item = (Arc<str>, ObjectKey, Arc<Packed>)>,
+    ) -> Self {
+        let mut snapshot = Snapshot::empty(first_version);
+        for (table, key, packed) in objects {
+            let version = packed.resource_version();
+            snapshot.put(&table, key, packed, version);
+        }
+        let initial_version = snapshot.resource_version();
+        let store = Self::with_snapshot(limits, snapshot);
+        let mut writer = store.writer.lock();
+        // Before the first version the store was empty, so all earlier states are known.
+        writer.known_since = 0;
+        writer.initial_version = initial_version;
+        drop(writer);
+        store
+    }
+
     /// Creates a store with objects from elsewhere, such as a disk.
     pub(crate) fn restore(limits: StoreLimits, restored: Restored) -> Self {
         let mut snapshot = Snapshot::empty(restored.resource_version);
@@ -221,6 +243,9 @@ impl Store {
                 Some(before) => snapshot.put(table, event.key.clone(), Arc::clone(before), version),
                 None => snapshot.remove(table, &event.key, version),
             }
+        }
+        if resource_version < writer.initial_version {
+            snapshot.forget_newer(resource_version);
         }
         // Versions of failed changes have no event.
         if snapshot.resource_version() > resource_version {
@@ -282,11 +307,13 @@ impl Store {
     }
 
     /// Accepts one change; without a disk, also publishes it.
+    #[cfg(test)]
     pub(crate) fn commit(&self, change: Change) -> Result<Committed, Refused> {
         self.commit_after(change, None)
     }
 
-    /// Like [`Store::commit`], but fails if the batch that the change depends on has failed.
+    /// Accepts one change, unless the batch that it depends on has failed; without a disk, also
+    /// publishes it.
     pub(crate) fn commit_after(
         &self,
         change: Change,

@@ -44,7 +44,7 @@ struct Run<'a> {
 }
 
 impl Case {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self { name: "handled creation", job: Job::Burst("create") },
         Self { name: "with a delete handler", job: Job::Burst("delete") },
         Self { name: "cold start", job: Job::Cold },
@@ -56,6 +56,7 @@ impl Case {
         Self { name: "server: get", job: Job::Requests("get") },
         Self { name: "server: list of 100", job: Job::Requests("list") },
         Self { name: "server: start", job: Job::Requests("start") },
+        Self { name: "server: fork", job: Job::Requests("fork") },
     ];
 
     /// Valgrind does not support the allocator of the server.

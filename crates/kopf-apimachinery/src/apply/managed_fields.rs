@@ -72,14 +72,6 @@ impl ManagedFields {
         &self.0
     }
 
-    /// The same fields, with another time in the entries of this time.
-    #[must_use]
-    pub fn moved_in_time(&self, from: &str, to: &str) -> Self {
-        let entry = |time: &str| format!("\"time\":\"{time}\"");
-        let text = String::from_utf8_lossy(&self.0).replace(&entry(from), &entry(to));
-        Self(text.into())
-    }
-
     /// Whether the two differ only in the times of their entries.
     pub fn is_same_but_times(&self, other: &Self) -> bool {
         self == other

@@ -19,9 +19,9 @@ pub(crate) fn refresh(inner: &Inner) {
     let mut resources = Vec::new();
     let mut kept = std::collections::HashMap::new();
     for (_, crd) in snapshot.list(TABLE, "") {
-        let compiled = match cache.remove(crd.uid()) {
-            Some((version, compiled)) if version == crd.resource_version() => compiled,
-            Some((_, previous)) => resources_of(&crd, &previous),
+        let compiled = match cache.get(crd.uid()) {
+            Some((version, compiled)) if *version == crd.resource_version() => compiled.clone(),
+            Some((_, previous)) => resources_of(&crd, previous),
             None => resources_of(&crd, &[]),
         };
         resources.extend(compiled.iter().cloned());
@@ -30,8 +30,9 @@ pub(crate) fn refresh(inner: &Inner) {
     if inner.mutating_policies {
         resources.extend(registry::mutating_policies());
     }
-    let had_none = cache.is_empty() && inner.registry.load().revision() == 0;
-    *cache = kept;
+    let had_none = cache.keys().all(|uid| kept.contains_key(uid));
+    let had_none = had_none && inner.registry.load().revision() == 0;
+    *cache = Arc::new(kept);
     if had_none && resources.is_empty() {
         return;
     }

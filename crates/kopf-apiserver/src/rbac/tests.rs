@@ -4,13 +4,14 @@ use serde_json::json;
 
 use super::rules::effective_rules;
 use super::*;
+use crate::Server;
 use crate::apply::ManagedFields;
-use crate::store::{Change, ObjectKey, Store, StoreLimits};
+use crate::store::{Change, ObjectKey, Store};
 
-fn world(extra: Vec<(&str, &str, serde_json::Value)>) -> Store {
-    let store = Store::new(StoreLimits::default(), 0);
-    let recorded = bootstrap_objects().into_iter().map(|(table, object)| (table, "", object));
-    for (table, namespace, object) in recorded.chain(extra) {
+fn world(extra: Vec<(&str, &str, serde_json::Value)>) -> std::sync::Arc<Store> {
+    let server = Server::builder().controllers(false).build();
+    let store = std::sync::Arc::clone(&server.inner().store);
+    for (table, namespace, object) in extra {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let key = ObjectKey::new(namespace, &name);
         let change = Change {

@@ -20,7 +20,7 @@ use crate::persist::{self, Archive, DataDirError, Journal};
 use crate::rbac::{AllowAll, Authorizer, RoleBased};
 use crate::registry::Registry;
 use crate::request_log::RequestLog;
-use crate::state::{CustomResources, Inner};
+use crate::state::Inner;
 use crate::store::{Queue, Store, StoreLimits};
 use crate::tokens::TokenIssuer;
 
@@ -181,9 +181,7 @@ impl ServerBuilder {
 
     /// A store with the initial objects and without history.
     fn new_world(&self) -> Store {
-        let store = Store::new(self.limits, FIRST_VERSION);
-        world::seed(&store, &*self.clock, &*self.ids, self.nodes);
-        store
+        world::create(self.limits, FIRST_VERSION, &*self.clock, &*self.ids, self.nodes)
     }
 
     /// Connects a store to an archive.
@@ -236,7 +234,7 @@ impl ServerBuilder {
         let inner = Inner {
             store,
             registry: ArcSwap::new(Registry::builtin()),
-            custom_resources: Mutex::new(CustomResources::new()),
+            custom_resources: Mutex::default(),
             clock: self.clock,
             ids: self.ids,
             webhooks: Arc::default(),
@@ -250,7 +248,7 @@ impl ServerBuilder {
             log: RequestLog::default(),
             metrics: Metrics::default(),
             audit: self.audit,
-            admin_token,
+            admin_token: admin_token.into(),
             authority: Arc::new(authority),
             settled: None,
         };

@@ -1,132 +1,62 @@
-//! The objects that exist before the first request.
+//! The objects that exist before the first request: namespaces, a node, a storage class, roles.
+//!
+//! Their encodings are in a file, which the tests compute from the definitions and compare: computing
+//! them at the start, with schemas and managed fields, would take longer than everything else.
+
+#[cfg(test)]
+mod definitions;
+#[cfg(test)]
+mod roles;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, LazyLock};
 
-use serde_json::{Value, json};
-
-use crate::apply::{self, ManagedFields, Manager, Owned};
 use crate::clock::{Clock, IdSource};
-use crate::fields;
 use crate::meta::format_time;
-use crate::registry::Registry;
-use crate::shape;
-use crate::store::{Change, ObjectKey, Store};
+use crate::store::{ObjectKey, Store, StoreLimits};
+use crate::stored::Template;
 
-/// The time in prepared objects, which is replaced by the current time.
-const ANY_TIME: &str = "2000-01-01T00:00:00Z";
+/// One object per line: its table, namespace, name and encoding, separated by spaces.
+const INITIAL_OBJECTS: &str = include_str!("../data/initial-objects.txt");
 
 /// An initial object, without its uid and times.
-#[derive(Clone)]
 struct Prepared {
     table: Arc<str>,
     key: ObjectKey,
-    object: Value,
-    managed: ManagedFields,
+    template: Template,
 }
 
-/// Creates the objects that every cluster has: namespaces, a node, a storage class, roles.
-pub(super) fn seed(store: &Store, clock: &dyn Clock, ids: &dyn IdSource, nodes: bool) {
+/// Creates a store with the initial objects and without history.
+pub(super) fn create(
+    limits: StoreLimits,
+    first_version: u64,
+    clock: &dyn Clock,
+    ids: &dyn IdSource,
+    nodes: bool,
+) -> Store {
     // They are the same for all servers of a process.
-    static WITHOUT_NODES: LazyLock<Vec<Prepared>> = LazyLock::new(|| prepare(false));
-    static WITH_NODES: LazyLock<Vec<Prepared>> = LazyLock::new(|| prepare(true));
-    let prepared = if nodes { &*WITH_NODES } else { &*WITHOUT_NODES };
+    static PREPARED: LazyLock<Vec<Prepared>> = LazyLock::new(prepare);
     let now = format_time(clock.now());
-    for Prepared { table, key, mut object, managed } in prepared.iter().cloned() {
-        object["metadata"]["uid"] = ids.uid().into();
-        set_times(&mut object, &now);
-        let managed = managed.moved_in_time(ANY_TIME, &now);
-        store
-            .commit(Change { table, key, expected: 0, value: Some(object), managed })
-            .expect("the store is empty, so the name is free");
-    }
-    store.forget_events();
+    let prepared = PREPARED.iter().filter(|prepared| nodes || *prepared.table != *"nodes");
+    let objects = prepared.zip(first_version + 1..).map(|(prepared, version)| {
+        let Prepared { table, key, template } = prepared;
+        (Arc::clone(table), key.clone(), Arc::new(template.fill(&ids.uid(), version, &now)))
+    });
+    Store::with_objects(limits, first_version, objects)
 }
 
-fn prepare(nodes: bool) -> Vec<Prepared> {
-    let namespaces = ["kube-system", "kube-public", "kube-node-lease", "default"]
-        .map(|name| ("namespaces", namespace(name)));
-    let others = super::bootstrap::objects(ANY_TIME, nodes)
-        .into_iter()
-        .chain(crate::rbac::bootstrap_objects());
-    let others = others.map(|(table, mut object)| {
-        object["metadata"]["uid"] = "".into();
-        object["metadata"]["creationTimestamp"] = ANY_TIME.into();
-        if let Some(condition) = object.pointer_mut("/status/conditions/0")
-            && condition.get("lastTransitionTime").is_none()
-        {
-            condition["lastTransitionTime"] = ANY_TIME.into();
+fn prepare() -> Vec<Prepared> {
+    let mut table: Arc<str> = Arc::default();
+    let prepared = INITIAL_OBJECTS.lines().map(|line| {
+        let mut parts = line.splitn(4, ' ');
+        let mut part = || parts.next().expect("lines have four parts");
+        let (name_of_table, namespace, name, encoding) = (part(), part(), part(), part());
+        if *table != *name_of_table {
+            table = name_of_table.into();
         }
-        shape::normalise(&mut object);
-        (table, object)
-    });
-    let prepared = namespaces.into_iter().chain(others).map(|(table, mut object)| {
-        let managed = tracked(table, &mut object, ANY_TIME);
-        let key = ObjectKey::new(fields::namespace(&object), fields::name(&object));
-        Prepared { table: table.into(), key, object, managed }
+        let key = ObjectKey::new(namespace, name);
+        Prepared { table: Arc::clone(&table), key, template: Template::new(encoding) }
     });
     prepared.collect()
-}
-
-fn namespace(name: &str) -> Value {
-    json!({
-        "kind": "Namespace",
-        "apiVersion": "v1",
-        "metadata": {
-            "name": name,
-            "uid": "",
-            "creationTimestamp": ANY_TIME,
-            "labels": { "kubernetes.io/metadata.name": name },
-        },
-        "spec": { "finalizers": ["kubernetes"] },
-        "status": { "phase": "Active" },
-    })
-}
-
-/// Sets the times of an object and of its conditions.
-fn set_times(object: &mut Value, now: &str) {
-    object["metadata"]["creationTimestamp"] = now.into();
-    let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
-    for condition in conditions.into_iter().flatten() {
-        for time in ["lastHeartbeatTime", "lastTransitionTime"] {
-            if let Some(value) = condition.get_mut(time) {
-                *value = now.into();
-            }
-        }
-    }
-}
-
-/// The managed fields of such an object: owned by the server and by the role aggregation
-/// controller.
-fn tracked(table: &str, object: &mut Value, now: &str) -> ManagedFields {
-    let registry = Registry::builtin();
-    let Some(resource) = registry.of_table(table) else { return ManagedFields::default() };
-    let api_version = resource.api_version();
-    let manager = Manager {
-        name: "kube-apiserver",
-        api_version: &api_version,
-        kind: &resource.kind,
-        subresource: "",
-        has_status: resource.has_status(),
-        has_versions: false,
-        time: now,
-    };
-    let schema = resource.schema.as_deref();
-    let rules = match object["aggregationRule"].is_object() {
-        true => object.as_object_mut().and_then(|fields| fields.shift_remove("rules")),
-        false => None,
-    };
-    let managed = apply::track_update(&manager, schema, None, object);
-    let Some(rules) = rules else { return managed };
-    let part = json!({
-        "apiVersion": api_version,
-        "kind": resource.kind,
-        "metadata": { "name": object["metadata"]["name"] },
-        "rules": rules,
-    });
-    let aggregator = Manager { name: "clusterrole-aggregation-controller", ..manager };
-    let live = Owned { object, managed: &managed };
-    let (aggregated, managed) = apply::apply(&aggregator, true, schema, Some(live), &part)
-        .expect("recorded roles fit their schema");
-    *object = aggregated;
-    managed
 }

@@ -127,6 +127,18 @@ impl Snapshot {
         self.resource_version = resource_version;
     }
 
+    /// Removes all objects that are newer than a version.
+    pub(super) fn forget_newer(&mut self, resource_version: u64) {
+        let newer = |packed: &Packed| packed.resource_version() > resource_version;
+        let found = self.tables.iter().flat_map(|(table, objects)| {
+            let found = objects.iter().filter(|(_, packed)| newer(packed));
+            found.map(|(key, _)| (Arc::clone(table), key.clone()))
+        });
+        for (table, key) in found.collect::<Vec<_>>() {
+            self.remove(&table, &key, resource_version);
+        }
+    }
+
     /// The objects of a table, `resource` or `resource.group`.
     pub(crate) fn table(&self, table: &str) -> Option<&Table> {
         self.tables.get(table)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::Stored;
 use crate::apply::ManagedFields;
 
 use super::{Change, EventKind, ObjectKey, Refused, Snapshot, Store, StoreLimits};
@@ -167,4 +168,18 @@ fn whoever_starts_to_wait_knows_the_newest_version() {
     drop(newest);
     write(&store, "c", 0, Some("1")).unwrap();
     assert_eq!(*store.newest().borrow(), 3);
+}
+
+#[test]
+fn states_before_initial_objects_are_known() {
+    let object = |name: &str, version: u64| {
+        let tree = json!({"metadata": {"name": name, "resourceVersion": version.to_string()}});
+        let packed = Arc::clone(Stored::new(tree, version).packed());
+        ("configmaps".into(), ObjectKey::new("", name), packed)
+    };
+    let objects = [object("a", 11), object("b", 12)];
+    let store = Store::with_objects(StoreLimits::default(), 10, objects.into_iter());
+    assert_eq!(store.resource_version(), 12);
+    let count = |version| store.snapshot_at(version).map(|found| found.count("configmaps", ""));
+    assert_eq!([1, 11, 12].map(count), [Some(0), Some(1), Some(2)]);
 }

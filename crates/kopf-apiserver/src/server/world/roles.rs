@@ -7,8 +7,8 @@
 use serde_json::Value;
 
 /// The table and the object of each role and binding, without uid and times.
-pub(crate) fn objects() -> Vec<(&'static str, Value)> {
-    const RECORDED: &str = include_str!("../data/bootstrap-rbac-1.33.json");
+pub(super) fn objects() -> Vec<(&'static str, Value)> {
+    const RECORDED: &str = include_str!("../../data/bootstrap-rbac-1.33.json");
     let objects: Vec<Value> =
         serde_json::from_str(RECORDED).expect("the recorded roles are valid JSON");
     objects

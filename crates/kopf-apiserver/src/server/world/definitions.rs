@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 const NODE: &str = "kopf-node";
 
 /// The table and the object of each, without uid and times; `now` is a formatted time.
-pub(super) fn objects(now: &str, nodes: bool) -> Vec<(&'static str, Value)> {
-    let mut objects =
-        vec![("storageclasses.storage.k8s.io", storage_class()), ("services", api_service())];
+pub(super) fn objects(now: &str) -> Vec<(&'static str, Value)> {
+    let mut objects = vec![
+        ("nodes", node(now)),
+        ("storageclasses.storage.k8s.io", storage_class()),
+        ("services", api_service()),
+    ];
     objects.push(("servicecidrs.networking.k8s.io", service_range(now)));
     objects.extend(priority_classes().map(|class| ("priorityclasses.scheduling.k8s.io", class)));
     objects.extend(local_apis().map(|api| ("apiservices.apiregistration.k8s.io", api)));
-    if nodes {
-        objects.insert(0, ("nodes", node(now)));
-    }
     objects
 }
 
