@@ -1,6 +1,11 @@
 //! Prints objects like Go structs: in validation errors, and for template hashes.
 //!
-//! Defines the order and the types of Go's fields, read from `go-structs.txt`. Pure.
+//! Defines the order and the types of Go's fields, read from `go-structs.txt`, which
+//! `cargo xtask pack` writes. Pure. `diff` shows what differs between two structs.
+
+mod diff;
+mod layout;
+mod value;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -14,14 +19,15 @@ const POINTER: &str = "0xc000000000";
 
 /// One field of a struct. The kind is a letter; for pointers, lists and maps, it is followed by the
 /// kind of their content: `s` string, `n` number, `b` boolean, `t` time, `q` quantity, `i` integer
-/// or string, `@` struct, `p` pointer, `l` list, `m` map.
+/// or string, `@` struct, `p` pointer, `l` list, `m` map, `M` map whose keys have a `String` method.
 struct Field {
     name: &'static str,
     json_name: &'static str,
     kind: &'static str,
-    go_type: &'static str,
+    go_type: String,
 }
 
+/// Structs of two packages with the same fields share their lines: `core.Volume=v1.Volume`.
 static STRUCTS: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
     let mut structs: HashMap<&str, Vec<Field>> = HashMap::new();
     let mut current = "";
@@ -30,8 +36,12 @@ static STRUCTS: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
         let mut words = line.split_whitespace();
         match (words.next(), words.next(), words.next(), words.next()) {
             (Some(name), Some(json_name), Some(kind), Some(go_type)) => {
-                let field = Field { name, json_name, kind, go_type };
-                structs.entry(current).or_default().push(field);
+                for owner in current.split('=') {
+                    let package = owner.find('.').map_or("", |dot| &owner[..=dot]);
+                    let go_type = go_type.replace('~', package);
+                    let field = Field { name, json_name, kind, go_type };
+                    structs.entry(owner).or_default().push(field);
+                }
             }
             (Some(name), ..) => current = name,
             _ => {}
@@ -72,7 +82,7 @@ fn sorted(value: &Value) -> Option<Vec<(&String, &Value)>> {
 /// Prints a struct, such as `core.PodTemplateSpec`, like `%#v`.
 pub(crate) fn printed(go_type: &str, value: &Value) -> String {
     let fields: Vec<String> = fields(go_type, value)
-        .map(|(field, value)| format!("{}:{}", field.name, print(field.kind, field.go_type, value)))
+        .map(|(field, value)| format!("{}:{}", field.name, print(field.kind, &field.go_type, value)))
         .collect();
     format!("{go_type}{{{}}}", fields.join(", "))
 }
@@ -113,6 +123,12 @@ fn print(kind: &str, go_type: &str, value: &Value) -> String {
     }
 }
 
+/// What differs between two structs, as go-cmp shows it.
+pub(crate) fn difference(go_type: &str, old: &Value, new: &Value) -> String {
+    let [old, new] = [old, new].map(|value| value::structure(go_type, value, value));
+    diff::difference(&old, &new).map(|text| layout::render(&text)).unwrap_or_default()
+}
+
 /// Prints a struct, such as `v1.PodTemplateSpec`, as controllers do for its hash.
 pub fn dumped(go_type: &str, value: &Value) -> String {
     format!("({go_type}){}", dump("@", go_type, value))
@@ -144,7 +160,7 @@ fn dump(kind: &str, go_type: &str, value: &Value) -> String {
         "@" => {
             let fields: Vec<String> = fields(go_type, value)
                 .map(|(field, value)| {
-                    let content = dump(field.kind, field.go_type, value);
+                    let content = dump(field.kind, &field.go_type, value);
                     format!("{}:({}){content}", field.name, field.go_type)
                 })
                 .collect();

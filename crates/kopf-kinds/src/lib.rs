@@ -29,7 +29,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use kopf_apimachinery::{
-    FieldError, FieldErrorReason, ResourceInfo, Stored, User, json_path, meta, names, quantity,
+    FieldError, FieldErrorReason, ResourceInfo, Stored, User, go_print, json_path, meta, names, quantity,
     resource, schema, shape,
 };
 
