@@ -82,7 +82,9 @@ fn sorted(value: &Value) -> Option<Vec<(&String, &Value)>> {
 /// Prints a struct, such as `core.PodTemplateSpec`, like `%#v`.
 pub(crate) fn printed(go_type: &str, value: &Value) -> String {
     let fields: Vec<String> = fields(go_type, value)
-        .map(|(field, value)| format!("{}:{}", field.name, print(field.kind, &field.go_type, value)))
+        .map(|(field, value)| {
+            format!("{}:{}", field.name, print(field.kind, &field.go_type, value))
+        })
         .collect();
     format!("{go_type}{{{}}}", fields.join(", "))
 }
@@ -99,11 +101,10 @@ fn print(kind: &str, go_type: &str, value: &Value) -> String {
         "b" => value.as_bool().unwrap_or_default().to_string(),
         "t" => "time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC)".to_owned(),
         "q" => {
-            let (number, scale, format) = quantity(value);
+            let Amount { number, scale, text, format } = quantity(value);
             format!(
                 "resource.Quantity{{i:resource.int64Amount{{value:{number}, scale:{scale}}}, \
-                 d:resource.infDecAmount{{Dec:(*inf.Dec)(nil)}}, s:{:?}, Format:{format:?}}}",
-                text(value)
+                 d:resource.infDecAmount{{Dec:(*inf.Dec)(nil)}}, s:{text:?}, Format:{format:?}}}"
             )
         }
         "@" => printed(go_type, value),
@@ -142,12 +143,11 @@ fn dump(kind: &str, go_type: &str, value: &Value) -> String {
         "b" => value.as_bool().unwrap_or_default().to_string(),
         "t" => "{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}".into(),
         "q" if value.is_string() => {
-            let (number, scale, format) = quantity(value);
+            let Amount { number, scale, text, format } = quantity(value);
             format!(
                 "{{i:(resource.int64Amount){{value:(int64){number} scale:(resource.Scale){scale}}} \
-                 d:(resource.infDecAmount){{Dec:(*inf.Dec)<nil>}} s:(string){} \
-                 Format:(resource.Format){format}}}",
-                text(value)
+                 d:(resource.infDecAmount){{Dec:(*inf.Dec)<nil>}} s:(string){text} \
+                 Format:(resource.Format){format}}}"
             )
         }
         "i" => {
@@ -184,8 +184,19 @@ fn dump(kind: &str, go_type: &str, value: &Value) -> String {
     }
 }
 
-/// An amount in its canonical form: number, power of ten, and family of suffixes.
-fn quantity(value: &Value) -> (String, i32, &'static str) {
+/// A quantity as Go keeps it.
+struct Amount<'a> {
+    number: String,
+    /// The power of ten.
+    scale: i32,
+    /// The text from which it was read, if that is certain to be canonical.
+    text: &'a str,
+    /// The family of suffixes.
+    format: &'static str,
+}
+
+/// Reads an amount in its canonical form.
+fn quantity(value: &Value) -> Amount<'_> {
     const DECIMAL: [(&str, i32); 9] = [
         ("n", -9),
         ("u", -6),
@@ -200,12 +211,16 @@ fn quantity(value: &Value) -> (String, i32, &'static str) {
     let text = text(value);
     if text.ends_with('i') {
         let whole = Quantity::parse(text).map_or(0, |amount| amount.nanos() / 1_000_000_000);
-        return (whole.to_string(), 0, "BinarySI");
+        let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+        // Go suspects that a multiple of eight could be written with a larger suffix.
+        let is_kept = digits.parse::<i64>().is_ok_and(|number| number % 8 != 0);
+        let text = if is_kept { text } else { "" };
+        return Amount { number: whole.to_string(), scale: 0, text, format: "BinarySI" };
     }
     let scaled =
         DECIMAL.iter().find_map(|(suffix, scale)| Some((text.strip_suffix(suffix)?, *scale)));
     let (digits, scale) = scaled.unwrap_or((text, 0));
-    (digits.to_owned(), scale, "DecimalSI")
+    Amount { number: digits.to_owned(), scale, text, format: "DecimalSI" }
 }
 
 #[cfg(test)]

@@ -93,10 +93,7 @@ fn priority_classes() -> impl Iterator<Item = Value> {
 
 /// The mandatory and the suggested priority levels and flow schemas, as on a real 1.33 server.
 fn flow_control() -> impl Iterator<Item = (&'static str, Value)> {
-    const RECORDED: &str = include_str!("../data/bootstrap-flow-control-1.33.jsonl");
-    RECORDED.lines().map(|line| {
-        let recorded: Value =
-            serde_json::from_str(line).expect("recorded flow schemas are valid JSON");
+    crate::kinds::flow_control::recorded().map(|recorded| {
         let (kind, spec) = (&recorded["kind"], &recorded["spec"]);
         let mut object = json!({
             "kind": kind,

@@ -49,7 +49,8 @@ pub(super) fn difference(old: &Go, new: &Go) -> Option<Text> {
 
 /// Two different values of one type, merged.
 fn changed(old: &Go, new: &Go, types: Types) -> Text {
-    let shows_type = |go_type: &str| if types == Types::Named { go_type.to_owned() } else { String::new() };
+    let shows_type =
+        |go_type: &str| if types == Types::Named { go_type.to_owned() } else { String::new() };
     match (old, new) {
         (Go::Pointer(old), Go::Pointer(new)) => changed(old, new, types).after("&"),
         (Go::Struct(left), Go::Struct(right)) => {
@@ -224,7 +225,8 @@ fn neighbours(
 
 /// What hidden items are: `2 identical fields`.
 fn summary(pairs: &[Pair<'_>], (one, many): Nouns) -> String {
-    let count = |is_counted: fn(&Pair<'_>) -> bool| pairs.iter().filter(|it| is_counted(it)).count();
+    let count =
+        |is_counted: fn(&Pair<'_>) -> bool| pairs.iter().filter(|it| is_counted(it)).count();
     let counts = [
         (count(|it| it.is_equal()), "identical"),
         (count(|it| it.new.is_none()), "removed"),
@@ -252,8 +254,14 @@ fn marked(pair: &Pair<'_>, types: Types, items: &mut Vec<Item>) {
         items.push(Item::new(Mark::None, &pair.key, changed(old, new, types)));
         return;
     }
+    // The targets of two pointers were compared, so they are shown, not the pointers.
+    let are_pointers = matches!((pair.old, pair.new), (Some(Go::Pointer(_)), Some(Go::Pointer(_))));
+    let show = |value: &Go| match value {
+        Go::Pointer(held) if are_pointers => whole(held, types, DEPTH).after("&"),
+        other => whole(other, types, DEPTH),
+    };
     for (mark, side) in [(Mark::Removed, pair.old), (Mark::Inserted, pair.new)] {
-        items.extend(side.map(|value| Item::new(mark, &pair.key, whole(value, types, DEPTH))));
+        items.extend(side.map(|value| Item::new(mark, &pair.key, show(value))));
     }
 }
 

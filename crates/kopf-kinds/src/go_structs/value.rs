@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::{STRUCTS, inner, quantity, sorted, text};
+use super::{Amount, STRUCTS, inner, quantity, sorted, text};
 use crate::go_print::quoted;
 use crate::quantity::Quantity;
 
@@ -32,14 +32,14 @@ pub(super) enum Go {
 pub(super) struct Struct {
     pub(super) go_type: String,
     pub(super) fields: Vec<(&'static str, Go)>,
-    /// The amount of a quantity. Quantities have their own equality, so they differ as a whole.
-    pub(super) amount: Option<i128>,
+    /// The amount and the text of a quantity. Quantities are compared as a whole, by amount.
+    pub(super) amount: Option<(i128, String)>,
 }
 
 impl PartialEq for Struct {
     fn eq(&self, other: &Self) -> bool {
-        match (self.amount, other.amount) {
-            (Some(left), Some(right)) => left == right,
+        match (&self.amount, &other.amount) {
+            (Some((left, _)), Some((right, _))) => left == right,
             _ => self.fields == other.fields,
         }
     }
@@ -59,13 +59,9 @@ impl Go {
     /// What the `String` method of a pointer to this value returns, if there is one.
     pub(super) fn text_of_pointer(&self) -> Option<String> {
         let Self::Struct(it) = self else { return None };
-        match it.go_type.as_str() {
-            "resource.Quantity" => match it.field("s") {
-                Some(Self::Text(text)) => Some(text.clone()),
-                _ => None,
-            },
-            "v1.LabelSelector" => Some(format!("&{}", it.generated_text())),
-            _ => None,
+        match &it.amount {
+            Some((_, text)) => Some(text.clone()),
+            None => (it.go_type == "v1.LabelSelector").then(|| format!("&{}", it.generated_text())),
         }
     }
 }
@@ -75,13 +71,10 @@ impl Struct {
         Self { go_type: go_type.to_owned(), fields, amount: None }
     }
 
-    fn field(&self, name: &str) -> Option<&Go> {
-        self.fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value)
-    }
-
     /// The text of a generated `String` method: `Name{Key:a,Values:[x y],}`.
     fn generated_text(&self) -> String {
-        let fields = self.fields.iter().map(|(name, value)| format!("{name}:{},", generated(value)));
+        let fields =
+            self.fields.iter().map(|(name, value)| format!("{name}:{},", generated(value)));
         let name = self.go_type.rsplit('.').next().unwrap_or_default();
         format!("{name}{{{}}}", fields.collect::<String>())
     }
@@ -101,8 +94,9 @@ fn generated(value: &Go) -> String {
             format!("[{}]", items.iter().map(generated).collect::<Vec<_>>().join(" "))
         }
         Go::Map { go_type, entries } => {
-            let entry =
-                |(key, value): &(String, Go)| format!("{}: {},", key.trim_matches('"'), generated(value));
+            let entry = |(key, value): &(String, Go)| {
+                format!("{}: {},", key.trim_matches('"'), generated(value))
+            };
             format!("{go_type}{{{}}}", entries.iter().map(entry).collect::<String>())
         }
     }
@@ -151,15 +145,16 @@ fn of(kind: &str, go_type: &str, value: &Value, around: &Value) -> Go {
 }
 
 fn amount(value: &Value) -> Go {
-    let (number, scale, format) = quantity(value);
+    let Amount { number, scale, text: kept, format } = quantity(value);
     let amount = vec![("value", Go::Plain(number)), ("scale", Go::Plain(scale.to_string()))];
     let fields = vec![
         ("i", Go::Struct(Struct::new("resource.int64Amount", amount))),
-        ("s", Go::Text(text(value).to_owned())),
+        ("s", Go::Text(kept.to_owned())),
         ("Format", Go::Text(format.to_owned())),
     ];
     let nanos = Quantity::parse(text(value)).map_or(0, |amount| amount.nanos());
-    Go::Struct(Struct { amount: Some(nanos), ..Struct::new("resource.Quantity", fields) })
+    let amount = Some((nanos, text(value).to_owned()));
+    Go::Struct(Struct { amount, ..Struct::new("resource.Quantity", fields) })
 }
 
 fn int_or_string(value: &Value) -> Go {
