@@ -5,6 +5,8 @@
 
 mod diff;
 mod layout;
+#[cfg(test)]
+mod recorded_tests;
 mod value;
 
 use std::collections::HashMap;
