@@ -9,6 +9,7 @@ mod container;
 mod enums;
 mod openapi;
 mod protobuf;
+mod structs;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +20,8 @@ use serde_json::Value;
 /// The release that the embedded server emulates.
 const RELEASE: &str = "1.33.13";
 
-/// Downloads the modules and rewrites the assets of `kopf-apimachinery` and `kopf-apiserver`.
+/// Downloads the modules and rewrites the assets of `kopf-apimachinery` and `kopf-apiserver`, and
+/// the Go structs of `kopf-kinds`.
 pub(crate) fn run() -> anyhow::Result<()> {
     let machinery = assets("kopf-apimachinery")?;
     let server = assets("kopf-apiserver")?;
@@ -38,6 +40,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     }
     let tables = vec![("fields".to_owned(), sources.tables()?)];
     write(&machinery, "protobuf.pack", &container::pack(&tables)?)?;
+    structs::write()?;
     for folder in [machinery, server] {
         std::fs::write(folder.join("NOTICE"), notice())?;
     }

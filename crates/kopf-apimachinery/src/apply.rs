@@ -14,6 +14,7 @@ mod ownership;
 mod path;
 mod reset;
 mod restated;
+mod scale;
 mod typed;
 mod versions;
 
@@ -32,6 +33,7 @@ pub use managers::Malformed;
 use managers::{ManagerId, Managers};
 use ownership::{Conflict, Force, Write};
 pub use restated::Restated;
+pub use scale::{object_owners, scale_owners, track_scale};
 use typed::TypeRef;
 pub use versions::{
     Claim, Elsewhere, of_group, other_versions, resets_managers, settle, undeclared,
@@ -187,35 +189,6 @@ pub fn apply(
             .map_err(|problem| unconvertible(applied, &problem))?;
     }
     Ok((object, managers.write()))
-}
-
-/// The managed fields after `/scale` has set the replicas of `object`: the writer now owns them.
-///
-/// The real server stores no time in such entries.
-pub fn track_scale(
-    manager: &Manager<'_>,
-    replicas_path: &[&str],
-    object: &Value,
-    managed: &ManagedFields,
-) -> ManagedFields {
-    let mut managers = Managers::decode_stored(managed).unwrap_or_default();
-    let fields = field_set::FieldSet::of_fields(&[replicas_path]);
-    // Upstream does not track an object whose replicas have no owner.
-    if managers.entries.values().all(|entry| entry.fields.set().intersection(&fields).is_empty()) {
-        return managed.clone();
-    }
-    for ownership in managers.entries.values_mut() {
-        ownership.fields.subtract(&fields);
-    }
-    managers.drop_empty();
-    // A scale of 0 omits the field in JSON, so it cannot have an owner.
-    if object.pointer(&format!("/{}", replicas_path.join("/"))) != Some(&json!(0)) {
-        let id = ManagerId::updater(manager.name, manager.api_version, "scale");
-        let api_version = manager.api_version.to_owned();
-        let fields = fields.into();
-        managers.entries.insert(id, managers::Ownership { fields, api_version, time: None });
-    }
-    managers.write()
 }
 
 /// The managers before the write: those in the request, or else the stored ones.

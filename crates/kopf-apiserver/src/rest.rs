@@ -35,7 +35,7 @@ use crate::{StatusError, Stored, User};
 pub(crate) use create::create;
 pub(crate) use delete::{DeleteRequest, Deleted, delete, delete_collection};
 pub(crate) use list::{ListRequest, list, parse_version, read_version};
-pub(crate) use object::typed;
+pub(crate) use object::{check_object, typed};
 pub(crate) use patch::{PatchKind, patch};
 pub(crate) use scale::{
     apply as apply_scale, check_patched as check_patched_scale, check_type as check_scale,

@@ -27,7 +27,11 @@ pub(crate) async fn handle(
         Ok(decode::body(request.header(&CONTENT_TYPE), &request.body, kind)?.value)
     };
     match (table.as_str(), subresource.as_str()) {
-        ("serviceaccounts", "token") => token(call, body()?).map(Some),
+        ("serviceaccounts", "token") => {
+            let review = body()?;
+            crate::rest::check_object("TokenRequest", &review, &request.body)?;
+            token(call, review).map(Some)
+        }
         ("pods", "binding") => binding(call, &body()?).await.map(Some),
         ("pods", "eviction") => eviction(call, &body()?).await.map(Some),
         ("pods", "log") => log(call, &request.query).map(Some),

@@ -1,6 +1,13 @@
 //! Prints objects like Go structs: in validation errors, and for template hashes.
 //!
-//! Defines the order and the types of Go's fields, read from `go-structs.txt`. Pure.
+//! Defines the order and the types of Go's fields, read from `go-structs.txt`, which
+//! `cargo xtask pack` writes. Pure. `diff` shows what differs between two structs.
+
+mod diff;
+mod layout;
+#[cfg(test)]
+mod recorded_tests;
+mod value;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -14,14 +21,15 @@ const POINTER: &str = "0xc000000000";
 
 /// One field of a struct. The kind is a letter; for pointers, lists and maps, it is followed by the
 /// kind of their content: `s` string, `n` number, `b` boolean, `t` time, `q` quantity, `i` integer
-/// or string, `@` struct, `p` pointer, `l` list, `m` map.
+/// or string, `@` struct, `p` pointer, `l` list, `m` map, `M` map whose keys have a `String` method.
 struct Field {
     name: &'static str,
     json_name: &'static str,
     kind: &'static str,
-    go_type: &'static str,
+    go_type: String,
 }
 
+/// Structs of two packages with the same fields share their lines: `core.Volume=v1.Volume`.
 static STRUCTS: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
     let mut structs: HashMap<&str, Vec<Field>> = HashMap::new();
     let mut current = "";
@@ -30,8 +38,12 @@ static STRUCTS: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| {
         let mut words = line.split_whitespace();
         match (words.next(), words.next(), words.next(), words.next()) {
             (Some(name), Some(json_name), Some(kind), Some(go_type)) => {
-                let field = Field { name, json_name, kind, go_type };
-                structs.entry(current).or_default().push(field);
+                for owner in current.split('=') {
+                    let package = owner.find('.').map_or("", |dot| &owner[..=dot]);
+                    let go_type = go_type.replace('~', package);
+                    let field = Field { name, json_name, kind, go_type };
+                    structs.entry(owner).or_default().push(field);
+                }
             }
             (Some(name), ..) => current = name,
             _ => {}
@@ -72,7 +84,9 @@ fn sorted(value: &Value) -> Option<Vec<(&String, &Value)>> {
 /// Prints a struct, such as `core.PodTemplateSpec`, like `%#v`.
 pub(crate) fn printed(go_type: &str, value: &Value) -> String {
     let fields: Vec<String> = fields(go_type, value)
-        .map(|(field, value)| format!("{}:{}", field.name, print(field.kind, field.go_type, value)))
+        .map(|(field, value)| {
+            format!("{}:{}", field.name, print(field.kind, &field.go_type, value))
+        })
         .collect();
     format!("{go_type}{{{}}}", fields.join(", "))
 }
@@ -89,11 +103,10 @@ fn print(kind: &str, go_type: &str, value: &Value) -> String {
         "b" => value.as_bool().unwrap_or_default().to_string(),
         "t" => "time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC)".to_owned(),
         "q" => {
-            let (number, scale, format) = quantity(value);
+            let Amount { number, scale, text, format } = quantity(value);
             format!(
                 "resource.Quantity{{i:resource.int64Amount{{value:{number}, scale:{scale}}}, \
-                 d:resource.infDecAmount{{Dec:(*inf.Dec)(nil)}}, s:{:?}, Format:{format:?}}}",
-                text(value)
+                 d:resource.infDecAmount{{Dec:(*inf.Dec)(nil)}}, s:{text:?}, Format:{format:?}}}"
             )
         }
         "@" => printed(go_type, value),
@@ -113,6 +126,12 @@ fn print(kind: &str, go_type: &str, value: &Value) -> String {
     }
 }
 
+/// What differs between two structs, as go-cmp shows it.
+pub(crate) fn difference(go_type: &str, old: &Value, new: &Value) -> String {
+    let [old, new] = [old, new].map(|value| value::structure(go_type, value, value));
+    diff::difference(&old, &new).map(|text| layout::render(&text)).unwrap_or_default()
+}
+
 /// Prints a struct, such as `v1.PodTemplateSpec`, as controllers do for its hash.
 pub fn dumped(go_type: &str, value: &Value) -> String {
     format!("({go_type}){}", dump("@", go_type, value))
@@ -126,12 +145,11 @@ fn dump(kind: &str, go_type: &str, value: &Value) -> String {
         "b" => value.as_bool().unwrap_or_default().to_string(),
         "t" => "{Time:(time.Time){wall:(uint64)0 ext:(int64)0 loc:(*time.Location)<nil>}}".into(),
         "q" if value.is_string() => {
-            let (number, scale, format) = quantity(value);
+            let Amount { number, scale, text, format } = quantity(value);
             format!(
                 "{{i:(resource.int64Amount){{value:(int64){number} scale:(resource.Scale){scale}}} \
-                 d:(resource.infDecAmount){{Dec:(*inf.Dec)<nil>}} s:(string){} \
-                 Format:(resource.Format){format}}}",
-                text(value)
+                 d:(resource.infDecAmount){{Dec:(*inf.Dec)<nil>}} s:(string){text} \
+                 Format:(resource.Format){format}}}"
             )
         }
         "i" => {
@@ -144,7 +162,7 @@ fn dump(kind: &str, go_type: &str, value: &Value) -> String {
         "@" => {
             let fields: Vec<String> = fields(go_type, value)
                 .map(|(field, value)| {
-                    let content = dump(field.kind, field.go_type, value);
+                    let content = dump(field.kind, &field.go_type, value);
                     format!("{}:({}){content}", field.name, field.go_type)
                 })
                 .collect();
@@ -168,8 +186,19 @@ fn dump(kind: &str, go_type: &str, value: &Value) -> String {
     }
 }
 
-/// An amount in its canonical form: number, power of ten, and family of suffixes.
-fn quantity(value: &Value) -> (String, i32, &'static str) {
+/// A quantity as Go keeps it.
+struct Amount<'a> {
+    number: String,
+    /// The power of ten.
+    scale: i32,
+    /// The text from which it was read, if that is certain to be canonical.
+    text: &'a str,
+    /// The family of suffixes.
+    format: &'static str,
+}
+
+/// Reads an amount in its canonical form.
+fn quantity(value: &Value) -> Amount<'_> {
     const DECIMAL: [(&str, i32); 9] = [
         ("n", -9),
         ("u", -6),
@@ -184,12 +213,16 @@ fn quantity(value: &Value) -> (String, i32, &'static str) {
     let text = text(value);
     if text.ends_with('i') {
         let whole = Quantity::parse(text).map_or(0, |amount| amount.nanos() / 1_000_000_000);
-        return (whole.to_string(), 0, "BinarySI");
+        let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+        // Go suspects that a multiple of eight could be written with a larger suffix.
+        let is_kept = digits.parse::<i64>().is_ok_and(|number| number % 8 != 0);
+        let text = if is_kept { text } else { "" };
+        return Amount { number: whole.to_string(), scale: 0, text, format: "BinarySI" };
     }
     let scaled =
         DECIMAL.iter().find_map(|(suffix, scale)| Some((text.strip_suffix(suffix)?, *scale)));
     let (digits, scale) = scaled.unwrap_or((text, 0));
-    (digits.to_owned(), scale, "DecimalSI")
+    Amount { number: digits.to_owned(), scale, text, format: "DecimalSI" }
 }
 
 #[cfg(test)]

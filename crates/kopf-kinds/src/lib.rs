@@ -10,6 +10,7 @@ mod certificates;
 mod claims;
 mod defaults;
 mod fields;
+pub mod flow_control;
 mod gated;
 pub mod go_structs;
 mod ids;
@@ -29,8 +30,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use kopf_apimachinery::{
-    FieldError, FieldErrorReason, ResourceInfo, Stored, User, json_path, meta, names, quantity,
-    resource, schema, shape,
+    FieldError, FieldErrorReason, ResourceInfo, Stored, User, go_print, json_path, meta, names,
+    quantity, resource, schema, shape,
 };
 
 pub use certificates::{CERTIFICATE_REQUESTS, name_requester};

@@ -87,6 +87,7 @@ impl Normaliser {
         // The range itself is the same everywhere; its first address could be that of a service.
         text = text.replace("10.96.0.0/16", "<service range>");
         text = without_go_dates(&text);
+        text = with_plain_indents(&text);
         text = replace_runs(&text, is_uid_letter, |run| {
             is_uid(run).then(|| ordinal(&mut self.uids, "uid", run))
         });
@@ -255,6 +256,23 @@ fn refused_prefix(details: &Map<String, Value>) -> Option<String> {
     let cause = causes.iter().find(|cause| cause["field"] == "metadata.generateName")?;
     let quoted = cause["message"].as_str()?.strip_prefix("Invalid value: \"")?;
     Some(quoted.split_once('"')?.0.to_owned())
+}
+
+/// Comparisons by go-cmp start their lines with two plain or two non-breaking spaces, or with a mark
+/// and one of either kind; which one is random, to keep clients from parsing them.
+fn with_plain_indents(text: &str) -> String {
+    if !text.contains('\u{a0}') {
+        return text.to_owned();
+    }
+    let plain = |line: &str| match line.split_at_checked(3) {
+        Some(("-\u{a0}", rest)) => format!("- {rest}"),
+        Some(("+\u{a0}", rest)) => format!("+ {rest}"),
+        _ => match line.strip_prefix("\u{a0}\u{a0}") {
+            Some(rest) => format!("  {rest}"),
+            None => line.to_owned(),
+        },
+    };
+    text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
 }
 
 /// Drops the times in dumps of Go structs; the zero time is kept.

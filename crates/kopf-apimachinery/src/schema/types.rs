@@ -121,7 +121,11 @@ impl<'a> Walk<'a> {
         }
         match (schema.kind, value) {
             (None, _) | (Some(Type::Boolean), Value::Bool(_)) => Ok(()),
-            (Some(Type::String), Value::String(text)) => check_text(schema, text),
+            (Some(Type::String), Value::String(text)) => check_text(schema, text).map_err(|it| {
+                let is_bytes = schema.format.as_deref() == Some("byte");
+                let is_wrapped = is_bytes && self.words == Words::Converter;
+                if is_wrapped { format!("error decoding from json: {it}") } else { it }
+            }),
             (Some(Type::Object), Value::Object(fields)) => {
                 fields.iter().try_for_each(|(name, value)| self.field(schema, name, value))
             }

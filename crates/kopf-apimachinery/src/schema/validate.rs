@@ -67,12 +67,18 @@ struct Node<'a> {
 enum Step<'a> {
     Start,
     Name(&'a Node<'a>, &'a str),
+    /// A property without its own schema, whose path has a dot even at the start.
+    Additional(&'a Node<'a>, &'a str),
     Index(&'a Node<'a>, usize),
 }
 
 impl Node<'_> {
     fn child<'n>(&'n self, name: &'n str) -> Node<'n> {
         Node { step: Step::Name(self, name), prefix: self.prefix }
+    }
+
+    fn additional<'n>(&'n self, name: &'n str) -> Node<'n> {
+        Node { step: Step::Additional(self, name), prefix: self.prefix }
     }
 
     fn index(&self, index: usize) -> Node<'_> {
@@ -87,6 +93,7 @@ impl Node<'_> {
                 path if path.is_empty() => (*name).to_owned(),
                 path => format!("{path}.{name}"),
             },
+            Step::Additional(parent, name) => format!("{}.{name}", parent.path()),
             Step::Index(parent, index) => format!("{}[{index}]", parent.path()),
         }
     }
@@ -98,7 +105,7 @@ impl Node<'_> {
             (true, true) => "<nil>".to_owned(),
             (true, false) => path,
             (false, true) => self.prefix.to_owned(),
-            (false, false) => format!("{}.{path}", self.prefix),
+            (false, false) => format!("{}.{}", self.prefix, path.trim_start_matches('.')),
         }
     }
 
@@ -225,7 +232,7 @@ impl Node<'_> {
             Some(Additional::Values(values)) => {
                 for (name, value) in fields {
                     if schema.property(name).is_none() {
-                        self.child(name).check(values, value, before(name), outcome);
+                        self.additional(name).check(values, value, before(name), outcome);
                     }
                 }
             }

@@ -211,7 +211,8 @@ impl<'a> Page<'a> {
     /// The object that a selector requests by name, if any.
     fn named(&self) -> Option<Vec<Arc<Stored>>> {
         let (namespace, selector) = (self.call.namespace(), &self.request.selector);
-        let name = selector.name().filter(|_| !namespace.is_empty() && self.after.is_none())?;
+        let is_unique = !namespace.is_empty() || !self.call.resource.namespaced;
+        let name = selector.name().filter(|_| is_unique && self.after.is_none())?;
         let found = self.snapshot.get(&self.call.resource.table, namespace, name);
         let shards = &self.request.shards;
         let is_selected = |stored: &Arc<Stored>| {

@@ -151,23 +151,28 @@ impl Call {
     }
 }
 
+/// Rejects a body that is not an object, such as a list.
+pub(crate) fn check_object(kind: &str, object: &Value, sent: &[u8]) -> Result<(), StatusError> {
+    if object.is_object() {
+        return Ok(());
+    }
+    let sent: String = sent.iter().map(|byte| format!("{byte:02x}")).collect();
+    Err(StatusError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; \
+         json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion \
+         string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+         \"json:\\\"kind,omitempty\\\"\" }} ({sent})",
+        json_kind(object)
+    )))
+}
+
 fn check_type(call: &mut Call, object: &mut Value) -> Result<(), StatusError> {
     let resource = std::sync::Arc::clone(&call.resource);
     if object.is_null() {
         // Go decodes null into an empty struct.
         *object = Value::Object(serde_json::Map::new());
     }
-    if !object.is_object() {
-        let sent: String = call.raw_body.iter().map(|byte| format!("{byte:02x}")).collect();
-        return Err(StatusError::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): couldn't get \
-             version/kind; json parse error: json: cannot unmarshal {} into Go value of type \
-             struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
-             \"json:\\\"kind,omitempty\\\"\" }} ({sent})",
-            resource.kind,
-            json_kind(object)
-        )));
-    }
+    check_object(&resource.kind, object, &call.raw_body)?;
     let expected = resource.api_version();
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
     let api_version = object["apiVersion"].as_str().unwrap_or_default().to_owned();

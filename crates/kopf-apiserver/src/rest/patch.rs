@@ -150,6 +150,42 @@ struct Sent<'a> {
     patch: &'a Decoded,
 }
 
+/// Checks that a patch has kept the type of a custom resource; writes of the status ignore it.
+fn check_custom_type(
+    call: &Call,
+    object: &mut Value,
+    bad_result: &dyn Fn(&Value, &str) -> StatusError,
+) -> Result<(), StatusError> {
+    let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+    let (kind, api_version) = (text("kind"), text("apiVersion"));
+    let (wanted_kind, wanted_version) = (&call.resource.kind, call.resource.api_version());
+    for (field, value) in [("Kind", &kind), ("apiVersion", &api_version)] {
+        if value.is_empty() {
+            let shown = sorted(object);
+            return Err(bad_result(object, &format!("Object '{field}' is missing in '{shown}'")));
+        }
+    }
+    if !call.info.subresource.is_empty() {
+        object["kind"] = wanted_kind.clone().into();
+        object["apiVersion"] = wanted_version.into();
+        return Ok(());
+    }
+    let mut errors = Vec::new();
+    if kind != *wanted_kind {
+        let detail = format!("must be {wanted_kind}");
+        errors.push(FieldError::invalid("kind", &kind.as_str().into(), &detail));
+    }
+    if api_version != wanted_version {
+        let detail = format!("must be {wanted_version}");
+        errors.push(FieldError::invalid("apiVersion", &api_version.as_str().into(), &detail));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let (group, _) = crate::resource::split_api_version(&api_version);
+    Err(StatusError::invalid(group, &kind, &call.info.name, &errors))
+}
+
 /// Checks the result of a patch as if it had been decoded, with a patch's error messages.
 fn retype(call: &mut Call, mut object: Value, sent: &Sent<'_>) -> Result<Value, StatusError> {
     let resource = Arc::clone(&call.resource);
@@ -160,15 +196,13 @@ fn retype(call: &mut Call, mut object: Value, sent: &Sent<'_>) -> Result<Value, 
     if !object.is_object() {
         return Err(bad_result(&object, "json: cannot unmarshal into Go value"));
     }
-    if api_version != resource.api_version() || kind != resource.kind {
-        let problem = if resource.is_custom() {
-            "must not be changed".to_owned()
-        } else {
-            format!(
-                "no kind {kind:?} is registered for version {api_version:?} in scheme \
-                 \"pkg/api/legacyscheme/scheme.go:30\""
-            )
-        };
+    if is_custom {
+        check_custom_type(call, &mut object, &bad_result)?;
+    } else if api_version != resource.api_version() || kind != resource.kind {
+        let problem = format!(
+            "no kind {kind:?} is registered for version {api_version:?} in scheme \
+             \"pkg/api/legacyscheme/scheme.go:30\""
+        );
         return Err(bad_result(&object, &problem));
     }
     let is_clean = is_clean(call, &object);
@@ -449,7 +483,7 @@ fn finish_merged(call: &Call, object: &mut Value) {
 }
 
 /// The object and its managed fields after applying a configuration.
-pub(super) fn run_apply(
+fn run_apply(
     call: &Call,
     live: Option<Owned<'_>>,
     applied: &Value,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::patch::{PatchKind, check_options, run_apply};
+use super::patch::{PatchKind, check_options};
 use super::{Call, Change, Made, update_with};
-use crate::apply::Owned;
+use crate::apply::{ManagedFields, Manager, Owned};
 use crate::resource::{ResourceInfo, ScalePaths};
 use crate::{FieldError, StatusError, Stored, meta};
 
@@ -71,6 +71,8 @@ pub(crate) async fn write(
         if is_unset {
             before["spec"]["replicas"] = json!(UNSET);
         }
+        let steps: Vec<&str> = path.split('.').filter(|key| !key.is_empty()).collect();
+        crate::apply::scale_owners(&steps, present.managed).put_into(&mut before);
         let scale = make(&before)?;
         if is_unset && scale["spec"]["replicas"] == UNSET {
             let problem = format!("the spec replicas field {path:?} cannot be empty");
@@ -87,10 +89,9 @@ pub(crate) async fn write(
         let before = at(&object, &path).as_i64();
         set(&mut object, &path, replicas.into());
         if before != Some(replicas) || replicas == 0 {
-            let keys: Vec<&str> = path.split('.').filter(|key| !key.is_empty()).collect();
             let api_version = call.resource.api_version();
             let manager = call.field_manager(&api_version, "");
-            managed = crate::apply::track_scale(&manager, &keys, &object, &managed);
+            managed = crate::apply::track_scale(&manager, &steps, &object, &managed);
         }
         match meta::text(&scale, "resourceVersion") {
             "" => {}
@@ -115,44 +116,59 @@ pub(crate) async fn apply(call: &mut Call, applied: &Value) -> Result<Arc<Stored
     update_with(call, Change::Apply, |call, present| {
         let path = paths(call).spec_replicas;
         let steps: Vec<&str> = path.split('.').filter(|key| !key.is_empty()).collect();
-        if call.resource.is_custom() && !present.managed.own(&steps) {
-            return Err(no_owner());
+        let is_custom = call.resource.is_custom();
+        if is_custom && !present.managed.own(&steps) {
+            return Err(unconvertible(
+                "failed to create manager for existing fields: failed to \
+                 convert live object (/; autoscaling/v1, Kind=Scale)",
+            ));
         }
-        let mut live = present.object.clone();
-        // A scale of 0 omits the field in JSON.
-        if at(&live, &path) == 0 {
-            remove(&mut live, &path);
+        let scale = view(call, present.object);
+        let owners = crate::apply::scale_owners(&steps, present.managed);
+        let live = Owned { object: &scale, managed: &owners };
+        let (merged, owners) = apply_to(call, live, applied)?;
+        let wanted = &merged["spec"]["replicas"];
+        if is_custom && *wanted != scale["spec"]["replicas"] {
+            let name = &call.info.name;
+            return Err(unconvertible(&format!(
+                "failed to convert new object (/{name}; autoscaling/v1, Kind=Scale)"
+            )));
         }
-        let mut configuration = json!({
-            "apiVersion": call.resource.api_version(),
-            "kind": call.resource.kind,
-            "metadata": {"name": call.info.name},
-        });
-        let wanted = &applied["spec"]["replicas"];
-        if !wanted.is_null() {
-            set(&mut configuration, &path, wanted.clone());
-        }
-        let live = Owned { object: &live, managed: present.managed };
-        let (merged, managed) = run_apply(call, Some(live), &configuration)?;
         check_name(call, applied)?;
-        let replicas = at(&merged, &path).as_i64().unwrap_or(0);
+        let replicas = wanted.as_i64().unwrap_or(0);
         check_replicas(call, &replicas.into())?;
         let mut object = present.object.clone();
         set(&mut object, &path, replicas.into());
+        let api_version = call.resource.api_version();
+        let managed = crate::apply::object_owners(&api_version, &steps, present.managed, &owners);
         Ok(Made::tracked(object, managed))
     })
     .await
 }
 
-/// Upstream cannot find out who owned the replicas of a custom resource before the first apply.
-fn no_owner() -> StatusError {
-    StatusError::new(
-        500,
-        "",
-        "failed to create manager for existing fields: failed to convert live object (/; \
-         autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid \
-         group/version: autoscaling/v1",
-    )
+fn apply_to(
+    call: &Call,
+    live: Owned<'_>,
+    applied: &Value,
+) -> Result<(Value, ManagedFields), StatusError> {
+    let now = meta::format_time(call.inner.clock.now());
+    let manager = Manager {
+        kind: "Scale",
+        subresource: "scale",
+        has_status: false,
+        has_versions: false,
+        ..call.field_manager("autoscaling/v1", &now)
+    };
+    let schema = crate::schema::builtin("autoscaling", "v1", "Scale");
+    let force = call.options.force.unwrap_or(false);
+    crate::apply::apply(&manager, force, schema.as_deref(), Some(live), applied)
+}
+
+/// Upstream cannot convert the `Scale` of a custom resource, which it tries if an apply is the first
+/// one, or changes something.
+fn unconvertible(problem: &str) -> StatusError {
+    let reason = "request to convert CR to an invalid group/version: autoscaling/v1";
+    StatusError::new(500, "", format!("{problem} to proper version: {reason}"))
 }
 
 /// Rejects a body that is not a `Scale` of this namespace.
@@ -301,15 +317,6 @@ fn set(object: &mut Value, path: &str, new: Value) {
         value = &mut value[key];
     }
     *value = new;
-}
-
-fn remove(object: &mut Value, path: &str) {
-    let pointer = path.replace('.', "/");
-    if let Some((owner, field)) = pointer.rsplit_once('/')
-        && let Some(Value::Object(fields)) = object.pointer_mut(owner)
-    {
-        fields.shift_remove(field);
-    }
 }
 
 /// A label selector object (or the plain map of a ReplicationController) as text.

@@ -8,6 +8,7 @@ use super::{Problems, go_text};
 use crate::fields::{is_empty, list, text};
 use crate::names::{label_problems, subdomain_problems};
 use crate::{FieldError, FieldErrorReason};
+use crate::{flow_control, go_structs};
 
 const PRECEDENCE_MAX: i64 = 10_000;
 const QUEUES_MAX: i64 = 10_000_000;
@@ -18,8 +19,14 @@ const VERBS: [&str; 9] =
 pub(super) fn check(resource: &str, object: &Value, problems: &mut Problems) {
     let name = text(&object["metadata"], "name");
     match resource {
-        "flowschemas" => schema(&object["spec"], name, problems),
-        "prioritylevelconfigurations" => level(&object["spec"], name, problems),
+        "flowschemas" => {
+            schema(&object["spec"], name, problems);
+            fixed("FlowSchema", object, name, problems);
+        }
+        "prioritylevelconfigurations" => {
+            fixed("PriorityLevelConfiguration", object, name, problems);
+            level(&object["spec"], name, problems);
+        }
         _ => {}
     }
     conditions(&object["status"], problems);
@@ -38,6 +45,26 @@ pub(super) fn conditions(status: &Value, problems: &mut Problems) {
             problems.required(&path, "must not be empty");
         }
     }
+}
+
+/// Rejects changes of mandatory objects, except of what the level `exempt` has and lends.
+fn fixed(kind: &str, object: &Value, name: &str, problems: &mut Problems) {
+    let Some(mut expected) = flow_control::fixed_spec(kind, name) else { return };
+    let spec = &object["spec"];
+    let mut actual = spec.clone();
+    let is_exempt_level = kind == "PriorityLevelConfiguration" && name == "exempt";
+    if is_exempt_level {
+        for spec in [&mut expected, &mut actual] {
+            spec.as_object_mut().and_then(|fields| fields.shift_remove("exempt"));
+        }
+    }
+    if actual == expected {
+        return;
+    }
+    let exception = if is_exempt_level { " except the 'spec.exempt' field" } else { "" };
+    let detail = format!("spec of '{name}'{exception} must equal the fixed value");
+    let shown = go_structs::printed(&format!("flowcontrol.{kind}Spec"), spec);
+    problems.invalid_text("spec", &shown, &detail);
 }
 
 fn schema(spec: &Value, name: &str, problems: &mut Problems) {

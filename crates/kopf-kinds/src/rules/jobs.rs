@@ -135,7 +135,7 @@ pub(super) fn spec(spec: &Value, path: &str, problems: &mut Problems) {
         failure_policy(spec, &format!("{path}.podFailurePolicy.rules"), problems);
     }
     if spec["successPolicy"].is_object() && spec["completionMode"] != "Indexed" {
-        let shown = go_success_policy(&spec["successPolicy"]);
+        let shown = go_structs::printed("batch.SuccessPolicy", &spec["successPolicy"]);
         let detail = "requires indexed completion mode";
         problems.invalid_text(&format!("{path}.successPolicy"), &shown, detail);
     } else if spec["successPolicy"].is_object() {
@@ -308,28 +308,6 @@ fn pod_conditions(patterns: &[Value], path: &str, problems: &mut Problems) {
 }
 
 /// A success policy as Go prints it.
-fn go_success_policy(policy: &Value) -> String {
-    let pointer = |value: &Value, kind: &str| match value.is_null() {
-        true => format!("(*{kind})(nil)"),
-        false => format!("(*{kind})(0xc000000000)"),
-    };
-    let rules: Vec<String> = list(policy, "rules")
-        .iter()
-        .map(|rule| {
-            format!(
-                "batch.SuccessPolicyRule{{SucceededIndexes:{}, SucceededCount:{}}}",
-                pointer(&rule["succeededIndexes"], "string"),
-                pointer(&rule["succeededCount"], "int32"),
-            )
-        })
-        .collect();
-    let rules = match rules.is_empty() {
-        true => "[]batch.SuccessPolicyRule(nil)".to_owned(),
-        false => format!("[]batch.SuccessPolicyRule{{{}}}", rules.join(", ")),
-    };
-    format!("batch.SuccessPolicy{{Rules:{rules}}}")
-}
-
 fn success_policy(spec: &Value, path: &str, problems: &mut Problems) {
     let rules = list(&spec["successPolicy"], "rules");
     if rules.is_empty() {
@@ -463,6 +441,8 @@ pub(super) fn update(object: &Value, old: &Value, problems: &mut Problems) {
     if spec[failure] != old[failure] && spec[failure].is_object() {
         let shown = go_structs::printed("batch.PodFailurePolicy", &spec[failure]);
         problems.invalid_text("spec.podFailurePolicy", &shown, "field is immutable");
+    } else {
+        problems.immutable("spec.podFailurePolicy", &spec[failure], &old[failure]);
     }
     for field in ["completionMode", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
         problems.immutable(&format!("spec.{field}"), &spec[field], &old[field]);

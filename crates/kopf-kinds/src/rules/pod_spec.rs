@@ -8,6 +8,7 @@ use super::network::{ADDRESS_DETAIL, is_address};
 use super::volumes::Volumes;
 use super::{Problems, containers, go_text, pod_annotations, pod_security, resources, scheduling};
 use crate::fields::{is_empty, list, text};
+use crate::go_structs;
 use crate::names::label_problems;
 use crate::pods::quality_of_service;
 
@@ -286,22 +287,19 @@ pub(super) fn update(object: &Value, old: &Value, problems: &mut Problems) {
         }
     }
     let is_gated = !gates.is_empty();
-    let mut former = fixed_part(old_spec, is_gated);
-    let grace = "terminationGracePeriodSeconds";
-    if spec[grace] == 1 && former[grace].as_i64().is_some_and(|seconds| seconds < 0) {
-        former[grace] = 1.into();
-    }
-    if fixed_part(spec, is_gated) == former {
+    let settled = settled(spec, old_spec, is_gated);
+    if settled == *old_spec {
         return;
     }
-    problems.forbidden(
-        "spec",
+    let changes = go_structs::difference("core.PodSpec", old_spec, &settled);
+    let detail = format!(
         "pod updates may not change fields other than \
          `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
          `spec.tolerations` (only additions to existing \
          tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
-         previously negative)",
+         previously negative)\n{changes}"
     );
+    problems.forbidden("spec", &detail);
 }
 
 /// Rejects changes that `/resize` may not make.
@@ -399,20 +397,34 @@ fn check_deadline(spec: &Value, old: &Value, problems: &mut Problems) -> bool {
     }
 }
 
-fn fixed_part(spec: &Value, is_gated: bool) -> Value {
-    let mut fixed = spec.clone();
-    let Some(fields) = fixed.as_object_mut() else { return fixed };
+/// The new spec with the old values of what may change.
+fn settled(spec: &Value, old: &Value, is_gated: bool) -> Value {
+    let mut settled = spec.clone();
+    let Some(fields) = settled.as_object_mut() else { return settled };
+    let mut keep = |field: &str| match old.get(field) {
+        Some(value) => fields.insert(field.to_owned(), value.clone()),
+        None => fields.shift_remove(field),
+    };
     for field in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
-        fields.shift_remove(field);
+        keep(field);
     }
     if is_gated {
-        fields.shift_remove("nodeSelector");
-        fields.shift_remove("affinity");
+        keep("nodeSelector");
+        keep("affinity");
     }
-    for list in ["containers", "initContainers"] {
-        for container in fields.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-            container.as_object_mut().and_then(|container| container.shift_remove("image"));
+    let grace = "terminationGracePeriodSeconds";
+    if spec[grace] == 1 && old[grace].as_i64().is_some_and(|seconds| seconds < 0) {
+        keep(grace);
+    }
+    for field in ["containers", "initContainers"] {
+        let containers = fields.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten();
+        for (container, old) in containers.zip(list(old, field)) {
+            let Some(container) = container.as_object_mut() else { continue };
+            match old.get("image") {
+                Some(image) => container.insert("image".to_owned(), image.clone()),
+                None => container.shift_remove("image"),
+            };
         }
     }
-    fixed
+    settled
 }

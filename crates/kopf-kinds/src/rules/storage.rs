@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::containers::no_backsteps;
 use super::{Problems, labels, limits, resources, scheduling, volume_sources};
 use crate::fields::{is_empty, list, text, text_at};
+use crate::go_structs;
 use crate::names::{label_problems, subdomain_problems};
 use crate::{FieldError, FieldErrorReason};
 
@@ -308,11 +309,13 @@ pub(super) fn claim_update(object: &Value, old: &Value, problems: &mut Problems)
         copy_field(&mut new_fixed, old_spec, "volumeAttributesClassName");
     }
     if new_fixed != old_fixed {
-        problems.forbidden(
-            "spec",
+        let changes =
+            go_structs::difference("core.PersistentVolumeClaimSpec", &old_fixed, &new_fixed);
+        let detail = format!(
             "spec is immutable after creation except resources.requests and \
-             volumeAttributesClassName for bound claims",
+             volumeAttributesClassName for bound claims\n{changes}"
         );
+        problems.forbidden("spec", &detail);
     }
     let size = |claim: &Value, pointer: &str| claim.pointer(pointer).and_then(resources::nanos);
     const SIZE: &str = "/spec/resources/requests/storage";
@@ -338,17 +341,18 @@ fn copy_field(object: &mut Value, other: &Value, field: &str) {
 /// The source of a volume is immutable.
 pub(super) fn volume_update(object: &Value, old: &Value, problems: &mut Problems) {
     let (spec, old_spec) = (&object["spec"], &old["spec"]);
-    let is_same = |kind: &str| {
-        let (new, old) = (&spec[kind], &old_spec[kind]);
-        let mut settled = new.clone();
-        if kind == "csi" && old.is_object() && old["controllerExpandSecretRef"].is_null() {
-            copy_field(&mut settled, old, "controllerExpandSecretRef");
-        }
-        settled == *old
-    };
-    if !SOURCES.iter().all(|kind| is_same(kind)) {
-        let detail = "spec.persistentvolumesource is immutable after creation";
-        problems.forbidden("spec.persistentvolumesource", detail);
+    let mut settled = spec.clone();
+    let old_driver = &old_spec["csi"];
+    if old_driver.is_object()
+        && old_driver["controllerExpandSecretRef"].is_null()
+        && let Some(driver) = settled.get_mut("csi")
+    {
+        copy_field(driver, old_driver, "controllerExpandSecretRef");
+    }
+    if SOURCES.iter().any(|kind| settled[*kind] != old_spec[*kind]) {
+        let changes = go_structs::difference("core.PersistentVolumeSource", old_spec, &settled);
+        let detail = format!("spec.persistentvolumesource is immutable after creation\n{changes}");
+        problems.forbidden("spec.persistentvolumesource", &detail);
     }
     problems.immutable("volumeMode", &spec["volumeMode"], &old_spec["volumeMode"]);
 }

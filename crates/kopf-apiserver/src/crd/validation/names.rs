@@ -62,12 +62,21 @@ fn go_version(version: &Value, versions: &[Value]) -> String {
         Some(value) if !value.is_null() && !is_shared(key) => format!("(*{kind})(0xc000000000)"),
         _ => format!("(*{kind})(nil)"),
     };
+    let items = |key: &str, kind: &str, show: fn(&Value) -> String| {
+        let kind = format!("apiextensions.{kind}");
+        let own = list(version, key);
+        if own.is_empty() || is_shared(key) {
+            return format!("[]{kind}(nil)");
+        }
+        let shown: Vec<String> =
+            own.iter().map(|item| format!("{kind}{{{}}}", show(item))).collect();
+        format!("[]{kind}{{{}}}", shown.join(", "))
+    };
     let flag = |key: &str| version.get(key) == Some(&Value::Bool(true));
     format!(
         "apiextensions.CustomResourceDefinitionVersion{{Name:{}, Served:{}, Storage:{}, \
          Deprecated:{}, DeprecationWarning:{}, Schema:{}, Subresources:{}, \
-         AdditionalPrinterColumns:[]apiextensions.CustomResourceColumnDefinition(nil), \
-         SelectableFields:[]apiextensions.SelectableField(nil)}}",
+         AdditionalPrinterColumns:{}, SelectableFields:{}}}",
         quoted(text(version, "name")),
         flag("served"),
         flag("storage"),
@@ -78,6 +87,20 @@ fn go_version(version: &Value, versions: &[Value]) -> String {
         },
         pointer("schema", "apiextensions.CustomResourceValidation"),
         pointer("subresources", "apiextensions.CustomResourceSubresources"),
+        items("additionalPrinterColumns", "CustomResourceColumnDefinition", go_column),
+        items("selectableFields", "SelectableField", |field| {
+            format!("JSONPath:{}", quoted(text(field, "jsonPath")))
+        }),
+    )
+}
+
+fn go_column(column: &Value) -> String {
+    let [name, kind, format, description, path] =
+        ["name", "type", "format", "description", "jsonPath"].map(|key| quoted(text(column, key)));
+    let priority = column["priority"].as_i64().unwrap_or_default();
+    format!(
+        "Name:{name}, Type:{kind}, Format:{format}, Description:{description}, \
+         Priority:{priority}, JSONPath:{path}"
     )
 }
 

@@ -1,5 +1,5 @@
-//! The objects that exist before the first request: a node, a storage class, priority classes, the
-//! Service and the APIs of the server itself.
+//! The objects that exist before the first request: a node, a storage class, priority classes, flow
+//! schemas and their priority levels, the Service and the APIs of the server itself.
 
 use serde_json::{Value, json};
 
@@ -15,6 +15,7 @@ pub(super) fn objects(now: &str) -> Vec<(&'static str, Value)> {
     ];
     objects.push(("servicecidrs.networking.k8s.io", service_range(now)));
     objects.extend(priority_classes().map(|class| ("priorityclasses.scheduling.k8s.io", class)));
+    objects.extend(flow_control());
     objects.extend(local_apis().map(|api| ("apiservices.apiregistration.k8s.io", api)));
     objects
 }
@@ -87,6 +88,35 @@ fn priority_classes() -> impl Iterator<Item = Value> {
             "description": description,
             "preemptionPolicy": "PreemptLowerPriority",
         })
+    })
+}
+
+/// The mandatory and the suggested priority levels and flow schemas, as on a real 1.33 server.
+fn flow_control() -> impl Iterator<Item = (&'static str, Value)> {
+    crate::kinds::flow_control::recorded().map(|recorded| {
+        let (kind, spec) = (&recorded["kind"], &recorded["spec"]);
+        let mut object = json!({
+            "kind": kind,
+            "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
+            "metadata": {
+                "name": recorded["name"],
+                "generation": 1,
+                "annotations": { "apf.kubernetes.io/autoupdate-spec": "true" },
+            },
+            "spec": spec,
+        });
+        if kind == "PriorityLevelConfiguration" {
+            return ("prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", object);
+        }
+        let level = &spec["priorityLevelConfiguration"]["name"];
+        let message = format!(
+            "This FlowSchema references the PriorityLevelConfiguration object named {level} and it \
+             exists"
+        );
+        object["status"] = json!({ "conditions": [{
+            "type": "Dangling", "status": "False", "reason": "Found", "message": message,
+        }] });
+        ("flowschemas.flowcontrol.apiserver.k8s.io", object)
     })
 }
 

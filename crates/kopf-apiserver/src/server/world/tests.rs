@@ -51,14 +51,18 @@ fn namespace(name: &str) -> Value {
     })
 }
 
-/// The managed fields of such an object: owned by the server and by the role aggregation
-/// controller.
+/// The managed fields of such an object: owned by the server and by those that fill in a part.
 fn tracked(table: &str, object: &mut Value) -> ManagedFields {
     let registry = Registry::builtin();
     let Some(resource) = registry.of_table(table) else { return ManagedFields::default() };
     let api_version = resource.api_version();
+    let is_flow_control = table.ends_with("flowcontrol.apiserver.k8s.io");
+    let name = match is_flow_control {
+        true => "api-priority-and-fairness-config-producer-v1",
+        false => "kube-apiserver",
+    };
     let manager = Manager {
-        name: "kube-apiserver",
+        name,
         api_version: &api_version,
         kind: &resource.kind,
         subresource: "",
@@ -66,24 +70,31 @@ fn tracked(table: &str, object: &mut Value) -> ManagedFields {
         has_versions: false,
         time: TEMPLATE_TIME,
     };
-    let schema = resource.schema.as_deref();
-    let rules = match object["aggregationRule"].is_object() {
-        true => object.as_object_mut().and_then(|fields| fields.shift_remove("rules")),
-        false => None,
+    let applied = if object["aggregationRule"].is_object() {
+        Some(("rules", Manager { name: "clusterrole-aggregation-controller", ..manager }))
+    } else if is_flow_control && object["kind"] == "FlowSchema" {
+        let name = "api-priority-and-fairness-config-consumer-v1";
+        Some(("status", Manager { name, subresource: "status", ..manager }))
+    } else {
+        None
     };
+    let part = applied.and_then(|(field, applier)| {
+        let value = object.as_object_mut()?.shift_remove(field)?;
+        Some((field, value, applier))
+    });
+    let schema = resource.schema.as_deref();
     let managed = apply::track_update(&manager, schema, None, object);
-    let Some(rules) = rules else { return managed };
+    let Some((field, value, applier)) = part else { return managed };
     let part = json!({
         "apiVersion": api_version,
         "kind": resource.kind,
         "metadata": { "name": object["metadata"]["name"] },
-        "rules": rules,
+        field: value,
     });
-    let aggregator = Manager { name: "clusterrole-aggregation-controller", ..manager };
     let live = Owned { object, managed: &managed };
-    let (aggregated, managed) = apply::apply(&aggregator, true, schema, Some(live), &part)
-        .expect("recorded roles fit their schema");
-    *object = aggregated;
+    let (merged, managed) = apply::apply(&applier, true, schema, Some(live), &part)
+        .expect("recorded objects fit their schema");
+    *object = merged;
     managed
 }
 
