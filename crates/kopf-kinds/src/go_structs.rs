@@ -269,6 +269,10 @@ mod tests {
              Format:(resource.Format)BinarySI}] Requests:(v1.ResourceList)<nil> \
              Claims:([]v1.ResourceClaim)<nil>}"
         );
+        // Go keeps no text of multiples of eight with a binary suffix.
+        let large = dumped("v1.ResourceRequirements", &json!({"limits": {"memory": "64Mi"}}));
+        assert!(large.contains("value:(int64)67108864 scale:(resource.Scale)0}"), "{large}");
+        assert!(large.contains("s:(string) Format:(resource.Format)BinarySI"), "{large}");
         let probe = json!({"httpGet": {"path": "/", "port": "http", "scheme": "HTTP"}});
         assert_eq!(
             dumped("v1.ProbeHandler", &probe),
