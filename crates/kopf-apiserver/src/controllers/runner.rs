@@ -138,7 +138,8 @@ impl Group {
             irrelevant = if self.queue.is_empty() { irrelevant + 1 } else { 0 };
             while let Some(task) = self.queue.pop_front() {
                 self.queued.remove(&task);
-                self.work(task).await;
+                // Boxed, since the future of a request is large and most groups are idle.
+                Box::pin(self.work(task)).await;
                 self.take_due();
                 self.dispatch_changes();
             }

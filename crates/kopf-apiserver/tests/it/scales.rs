@@ -1,12 +1,17 @@
 //! Apply on the `scale` of custom resources, as recorded from a real 1.33 server.
 
-use kopf_apiserver::{LocalClient, Patch, Server, StatusError, Target, User};
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use kopf_apiserver::{Server, Target, User};
 use serde_json::{Value, json};
+use tower::ServiceExt;
 
 const TABLE: &str = "things.kopf.dev";
+const PATH: &str = "/apis/kopf.dev/v1/namespaces/default/things/t/scale";
 
-async fn world() -> LocalClient {
-    let client = Server::builder().controllers(false).build().local();
+async fn world() -> Server {
+    let server = Server::builder().controllers(false).build();
+    let client = server.local();
     let scale = json!({"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"});
     let crd = json!({"metadata": {"name": TABLE}, "spec": {
         "group": "kopf.dev", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
@@ -20,40 +25,53 @@ async fn world() -> LocalClient {
         "spec": {"size": 1}});
     let creator = client.acting_as(User::new("admin", ["system:masters"]), "creator");
     creator.create(TABLE, "default", thing).await.expect("a thing");
-    client
+    server
 }
 
-async fn apply(client: &LocalClient, replicas: i64, force: bool) -> Result<Value, StatusError> {
+async fn thing(server: &Server) -> Value {
+    let stored = server.local().get(Target::new(TABLE, "default", "t")).await.expect("a thing");
+    stored.value().clone()
+}
+
+/// The status and the message (or the scale) that an apply is answered with.
+async fn apply(server: &Server, replicas: i64, force: bool) -> (u16, Value) {
     let scale = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "t"},
         "spec": {"replicas": replicas}});
-    let target = Target::new(TABLE, "default", "t").through("scale");
-    let scaler = client.acting_as(User::new("admin", ["system:masters"]), "scaler");
-    Ok(scaler.patch(target, Patch::Apply(scale, force)).await?.value().clone())
+    let request = Request::patch(format!("{PATH}?fieldManager=scaler&force={force}"))
+        .header("content-type", "application/apply-patch+yaml")
+        .body(Full::from(scale.to_string()))
+        .unwrap();
+    let response = server.service().oneshot(request).await.unwrap();
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (status, serde_json::from_slice(&body).unwrap())
 }
 
 #[tokio::test]
 async fn conflicts_are_about_the_version_and_the_field_of_the_scale() {
-    let refused = apply(&world().await, 2, false).await.expect_err("a conflict");
+    let (status, refused) = apply(&world().await, 2, false).await;
     let expected = "conflict with \"creator\" using autoscaling/v1: .spec.replicas";
-    assert!(refused.to_string().contains(expected), "{refused}");
+    assert_eq!(status, 409);
+    assert!(refused["message"].as_str().unwrap().contains(expected), "{refused}");
 }
 
 #[tokio::test]
 async fn an_apply_that_changes_the_replicas_fails() {
-    let client = world().await;
-    let refused = apply(&client, 2, true).await.expect_err("an error");
-    assert_eq!(refused.code, 500);
-    assert!(refused.message.starts_with("failed to convert new object (/t; "), "{refused}");
-    let thing = client.get(Target::new(TABLE, "default", "t")).await.expect("a thing");
-    assert_eq!(thing.value()["spec"]["size"], 1);
+    let server = world().await;
+    let (status, refused) = apply(&server, 2, true).await;
+    assert_eq!(status, 500);
+    let expected = "failed to convert new object (/t; ";
+    assert!(refused["message"].as_str().unwrap().starts_with(expected), "{refused}");
+    assert_eq!(thing(&server).await["spec"]["size"], 1);
 }
 
 #[tokio::test]
 async fn an_apply_of_the_same_replicas_shares_them() {
-    let client = world().await;
-    apply(&client, 1, false).await.expect("a scale");
-    let thing = client.get(Target::new(TABLE, "default", "t")).await.expect("a thing");
-    let entries = thing.value()["metadata"]["managedFields"].as_array().expect("a list").clone();
+    let server = world().await;
+    let (status, scale) = apply(&server, 1, false).await;
+    assert_eq!((status, &scale["spec"]["replicas"]), (200, &json!(1)));
+    let thing = thing(&server).await;
+    let entries = thing["metadata"]["managedFields"].as_array().expect("a list").clone();
     let shown: Vec<Value> = entries
         .iter()
         .map(|entry| json!([entry["manager"], entry["fieldsV1"], entry["time"].is_string()]))
