@@ -9,13 +9,21 @@ use tokio::task::JoinSet;
 use crate::http::{Client, Request};
 use crate::kubeconfig::Endpoint;
 
-/// The number of requests per second of `connections` clients, each sending its share one by one.
+/// How fast a server answered.
+pub(crate) struct Throughput {
+    /// Answers per second.
+    pub(crate) rate: f64,
+    /// The mean size of their bodies.
+    pub(crate) answer_bytes: usize,
+}
+
+/// The throughput of `connections` clients, each sending its share of the requests one by one.
 pub(crate) async fn throughput(
     endpoint: &Endpoint,
     connections: usize,
     total: usize,
     request: impl Fn(usize) -> Request,
-) -> Result<f64> {
+) -> Result<Throughput> {
     let mut shares: Vec<Vec<Request>> = vec![Vec::new(); connections];
     for index in 0..total {
         shares[index % connections].push(request(index));
@@ -28,16 +36,19 @@ pub(crate) async fn throughput(
     let mut workers = JoinSet::new();
     for (mut client, share) in clients {
         workers.spawn(async move {
+            let mut bytes = 0;
             for request in share {
-                send(&mut client, &request).await?;
+                bytes += send(&mut client, &request).await?;
             }
-            anyhow::Ok(())
+            anyhow::Ok(bytes)
         });
     }
+    let mut bytes = 0;
     while let Some(worker) = workers.join_next().await {
-        worker??;
+        bytes += worker??;
     }
-    Ok(per_second(total, started.elapsed()))
+    let rate = per_second(total, started.elapsed());
+    Ok(Throughput { rate, answer_bytes: bytes / total.max(1) })
 }
 
 /// A client with an open connection.
@@ -47,12 +58,12 @@ async fn connected(endpoint: &Endpoint) -> Result<Client> {
     Ok(client)
 }
 
-/// Sends a request that must succeed.
-pub(crate) async fn send(client: &mut Client, request: &Request) -> Result<()> {
+/// Sends a request that must succeed, and returns the size of the answer's body.
+pub(crate) async fn send(client: &mut Client, request: &Request) -> Result<usize> {
     let answer = client.send(request).await?;
     let text = || String::from_utf8_lossy(&answer.body).into_owned();
     ensure!(answer.status < 300, "{}: answer {}: {}", request.path, answer.status, text());
-    Ok(())
+    Ok(answer.body.len())
 }
 
 /// The number of watch events per second that reach all `watchers` together while `writes` are

@@ -49,6 +49,9 @@ enum Command {
     /// Be the server that is measured.
     #[command(hide = true)]
     Serve(server::ServeArguments),
+    /// Be the server that only answers.
+    #[command(hide = true)]
+    Floor(server::ServeArguments),
     /// Measure one cold start and some forks in this process.
     #[command(hide = true)]
     World,
@@ -66,6 +69,7 @@ fn main() -> Result<()> {
         Command::Shards(arguments) => shards::run(arguments),
         Command::Testing(arguments) => testing::run(arguments),
         Command::Serve(arguments) => server::serve(arguments),
+        Command::Floor(arguments) => server::floor(arguments),
         Command::World => server::world(),
     }
 }

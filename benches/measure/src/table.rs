@@ -115,11 +115,12 @@ impl Table {
         text
     }
 
-    /// The medians of the same rows in two builds, and the factor by which this one is better.
-    pub(crate) fn render_beside(&self, before: &Self) -> String {
-        let mut text = "| | before | this | unit | better by |\n|---|--:|--:|---|--:|\n".to_owned();
+    /// The medians of the same rows of another subject, and the factor by which this one is better.
+    pub(crate) fn render_beside(&self, others: &Self, heading: &str) -> String {
+        let mut text =
+            format!("| | {heading} | this | unit | better by |\n|---|--:|--:|---|--:|\n");
         for row in &self.rows {
-            let Some(other) = before.rows.iter().find(|other| other.name == row.name) else {
+            let Some(other) = others.rows.iter().find(|other| other.name == row.name) else {
                 continue;
             };
             let factor = match row.unit {

@@ -55,14 +55,15 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// Starts the process and waits until it listens.
-    pub(super) fn launch(program: &Program) -> Result<Self> {
-        let folder = std::env::temp_dir().join(format!("kopf-bench-{}", std::process::id()));
+    /// Starts a subcommand that serves, and waits until it listens.
+    pub(super) fn launch(program: &Program, subcommand: &str) -> Result<Self> {
+        let folder = format!("kopf-bench-{}-{subcommand}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
         std::fs::create_dir_all(&folder)?;
         let kubeconfig = folder.join("kubeconfig");
         let started = Instant::now();
         let mut process = program
-            .command("serve")
+            .command(subcommand)
             .arg("--kubeconfig")
             .arg(&kubeconfig)
             .stdout(Stdio::null())
@@ -97,7 +98,7 @@ impl Drop for Subject {
     }
 }
 
-/// The arguments of `cargo xtask bench serve`.
+/// The arguments of the subcommands that serve.
 #[derive(clap::Args)]
 pub(crate) struct ServeArguments {
     /// Where to write the kubeconfig.
@@ -105,14 +106,27 @@ pub(crate) struct ServeArguments {
     kubeconfig: PathBuf,
 }
 
+impl ServeArguments {
+    /// The path of another file in the folder of the kubeconfig.
+    pub(super) fn path_beside(&self, name: &str) -> PathBuf {
+        self.kubeconfig.with_file_name(name)
+    }
+
+    /// Writes the kubeconfig at once, so that nobody reads a part of it.
+    pub(super) fn write(&self, kubeconfig: &str) -> Result<()> {
+        let staging = self.kubeconfig.with_extension("new");
+        std::fs::write(&staging, kubeconfig)?;
+        std::fs::rename(&staging, &self.kubeconfig)?;
+        Ok(())
+    }
+}
+
 /// Serves until the process is killed.
 pub(crate) fn serve(arguments: &ServeArguments) -> Result<()> {
     crate::http::runtime()?.block_on(async {
         let server = Server::new();
         let listening = server.listen("127.0.0.1:0".parse()?).await?;
-        let staging = arguments.kubeconfig.with_extension("new");
-        std::fs::write(&staging, listening.kubeconfig())?;
-        std::fs::rename(&staging, &arguments.kubeconfig)?;
+        arguments.write(&listening.kubeconfig())?;
         std::future::pending::<Result<()>>().await
     })
 }
