@@ -140,20 +140,20 @@ async fn is_seen_to_fail(path: &'static str, resource: &str, fault: Fault, is_al
     world.journal.add_rule(rule);
     let handlers = vec![world.noting("create_fn", HandlerKind::Create)];
     let engine = world.start_built(world.engine(handlers).namespaces(["def*"])).await;
-    let scout = || {
+    let watch = || {
         let discovery_watches = engine.status().snapshot().engine_watches.discovery;
         discovery_watches
             .into_iter()
-            .find(|scout| scout.resource == resource)
+            .find(|watch| watch.resource == resource)
             .expect("it is on the board")
     };
     tokio::time::sleep(SILENCE_MAX * 2).await;
-    let failing = scout();
+    let failing = watch();
     assert!(failing.failing.is_some() && failing.restarts > 5, "{failing:?}");
     assert_eq!(engine.status().snapshot().is_alive(SILENCE_MAX), is_alive);
     assert_eq!(logged.count(path), 1, "one line for all attempts");
     world.journal.clear_rules();
-    eventually("the end of it", || scout().listed && scout().failing.is_none()).await;
+    eventually("the end of it", || watch().listed && watch().failing.is_none()).await;
     assert!(engine.status().snapshot().is_alive(SILENCE_MAX));
     world.create("a", json!({})).await;
     eventually("the call", || world.calls.count() == 1).await;
