@@ -38,7 +38,7 @@ fn two_builds_are_compared_in_the_direction_of_the_unit() {
     let mut before = table(&[10.0], Target::Free);
     this.add("b", 2.0, "ms", Target::Free);
     before.add("b", 1.0, "ms", Target::Free);
-    let text = this.render_beside(&before);
+    let text = this.render_beside(&before, "before");
     assert!(text.contains("| a | 10.0 | 20.0 | /s | 2.00 |"), "{text}");
     assert!(text.contains("| b | 1.00 | 2.00 | ms | 0.50 |"), "{text}");
 }
