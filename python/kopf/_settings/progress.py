@@ -81,12 +81,15 @@ def _purge_field(body: bodies.Body, patch: patches.Patch, field: dicts.FieldPath
         dicts.remove(patch, field)
 
 
+_STATE_SUFFIX = "/handled-state"
+
+
 def _handled_state_key(key: str) -> ids.HandlerId:
     """The key for the state for which a handler has finished, beside its record.
 
     Kopf would drop an unknown field from a record in the status, but not from the object.
     """
-    return ids.HandlerId(f"{key}/handled-state")
+    return ids.HandlerId(f"{key}{_STATE_SUFFIX}")
 
 
 class AnnotationsProgressStorage(
@@ -200,9 +203,10 @@ class StatusProgressStorage(ProgressStorage):
         records: Mapping[str, Any] = dicts.resolve(body, self.field, {})
         record = records.get(key)
         state_key = _handled_state_key(key)
-        if record is None or state_key not in (record.get("subrefs") or ()):
+        named = (record or {}).get("subrefs") or ()
+        if record is None or not any(subref.endswith(_STATE_SUFFIX) for subref in named):
             return cast("ProgressRecord | None", record)
-        subrefs = [subref for subref in record["subrefs"] if subref != state_key]
+        subrefs = [subref for subref in named if not subref.endswith(_STATE_SUFFIX)]
         joined = {**record, **(records.get(state_key) or {}), "subrefs": subrefs or None}
         return cast("ProgressRecord", {k: v for k, v in joined.items() if v is not None})
 
@@ -216,16 +220,40 @@ class StatusProgressStorage(ProgressStorage):
     ) -> None:
         stored = cast("dict[str, Any]", record)
         state_key = _handled_state_key(key)
+        subrefs = [*(stored.get("subrefs") or ())]
+        states = [k for k in map(_handled_state_key, subrefs) if self._entry(k, body, patch)]
+        if states:
+            stored = {**stored, "subrefs": sorted([*subrefs, *states])}
         if stored.get("handled") is not None:
-            subrefs = sorted([*(stored.get("subrefs") or ()), state_key])
             state = {"handled": stored["handled"]}
-            stored = {k: v for k, v in stored.items() if k != "handled"} | {"subrefs": subrefs}
             dicts.ensure(patch, (*self.field, state_key), state)
+            self._name_in_outer_records(key, body=body, patch=patch)
+            subrefs = sorted([*subrefs, *states, state_key])
+            stored = {k: v for k, v in stored.items() if k != "handled"} | {"subrefs": subrefs}
         else:
             _purge_field(body, patch, (*self.field, state_key))
             if dicts.resolve(body, (*self.field, key, "handled"), None) is not None:
                 stored = {**stored, "handled": None}
         dicts.ensure(patch, (*self.field, key), stored)
+
+    def _entry(self, key: str, body: bodies.Body, patch: patches.Patch) -> Mapping[str, Any]:
+        """An entry that is about to be stored, or that is stored."""
+        absent = object()
+        entry = dicts.resolve(patch, (*self.field, key), absent)
+        stored = dicts.resolve(body, (*self.field, key), None) if entry is absent else entry
+        return cast("Mapping[str, Any]", stored or {})
+
+    def _name_in_outer_records(
+        self, key: ids.HandlerId, *, body: bodies.Body, patch: patches.Patch
+    ) -> None:
+        """Name the state of a sub-handler where Kopf looks for what it has to remove."""
+        state_key = _handled_state_key(key)
+        parts = key.split("/")
+        for outer in ("/".join(parts[:end]) for end in range(1, len(parts))):
+            subrefs = self._entry(outer, body, patch).get("subrefs") or ()
+            if key in subrefs and state_key not in subrefs:
+                named = sorted([*subrefs, state_key])
+                dicts.ensure(patch, (*self.field, outer, "subrefs"), named)
 
     def purge(self, *, key: ids.HandlerId, body: bodies.Body, patch: patches.Patch) -> None:
         _purge_field(body, patch, (*self.field, key))

@@ -13,6 +13,8 @@ use crate::record::{Absent, ProgressRecord};
 
 /// The field with the state for which a handler has finished.
 const HANDLED: &str = "handled";
+/// What the id of this state has in addition to the id of the handler.
+const STATE_SUFFIX: &str = "/handled-state";
 
 /// Stores the last-handled state as a string in one field of the status.
 #[derive(Clone, Debug)]
@@ -26,7 +28,8 @@ pub struct StatusDiffBase {
 /// The state for which a handler has finished is stored beside its record, as if it were the record
 /// of a sub-handler. Kopf would drop an unknown field from a record that it has read, but a merge
 /// patch does not remove it: the patch changes nothing, and Kopf waits for its event in vain. It
-/// keeps the ids of sub-handlers, and removes their records at the end.
+/// keeps the ids of sub-handlers, and removes their records at the end. Since Kopf removes only what
+/// the record of the outermost handler names, that record also names the states of its sub-handlers.
 #[derive(Clone, Debug)]
 pub struct StatusProgress {
     field: FieldPath,
@@ -125,6 +128,40 @@ impl StatusProgress {
             patch.forget(&self.field.join(id));
         }
     }
+
+    /// Names a state in the records that already name the handler as a sub-handler.
+    fn name_in_outer_records(&self, id: &str, stored: Option<&Value>, patch: &mut Patch) {
+        let outer_ids = id.rmatch_indices('/').map(|(end, _)| &id[..end]);
+        for outer_id in outer_ids {
+            let requested = patch.get(&self.field).and_then(|records| records.get(outer_id));
+            let present = stored.and_then(|records| records.get(outer_id));
+            let Some(outer) = requested.or(present).filter(|record| record.is_object()) else {
+                continue;
+            };
+            let mut subrefs = ProgressRecord::from_value(outer).subrefs;
+            let state_id = handled_state_id(id);
+            if subrefs.iter().any(|subref| subref == id) && !subrefs.contains(&state_id) {
+                subrefs.push(state_id);
+                subrefs.sort();
+                patch.set(&self.field.join(outer_id).join("subrefs"), subrefs.into());
+            }
+        }
+    }
+
+    /// The ids of the states of sub-handlers that are stored or about to be.
+    fn inner_states(
+        &self,
+        record: &ProgressRecord,
+        stored: Option<&Value>,
+        patch: &Patch,
+    ) -> Vec<String> {
+        let requested = patch.get(&self.field);
+        let exists = |id: &String| {
+            let entry = requested.and_then(|records| records.get(id));
+            entry.or_else(|| stored?.get(id)).is_some_and(|entry| !entry.is_null())
+        };
+        record.subrefs.iter().map(|subref| handled_state_id(subref)).filter(exists).collect()
+    }
 }
 
 impl ProgressStorage for StatusProgress {
@@ -136,10 +173,9 @@ impl ProgressStorage for StatusProgress {
         };
         let Some(mut record) = entry(id).map(ProgressRecord::from_value) else { return Ok(None) };
         if !record.subrefs.is_empty() {
-            let state_id = handled_state_id(id);
-            record.subrefs.retain(|subref| *subref != state_id);
-            let state =
-                entry(&state_id).and_then(|entry| ProgressRecord::from_value(entry).handled);
+            let state = entry(&handled_state_id(id));
+            let state = state.and_then(|entry| ProgressRecord::from_value(entry).handled);
+            record.subrefs.retain(|subref| !subref.ends_with(STATE_SUFFIX));
             record.handled = state.or(record.handled);
         }
         Ok(Some(record))
@@ -154,14 +190,16 @@ impl ProgressStorage for StatusProgress {
     ) -> Result<(), CallbackError> {
         let stored = object.field(&self.field);
         let (mut record, state_id) = (record.clone(), handled_state_id(id));
+        record.subrefs.extend(self.inner_states(&record, stored.as_deref(), patch));
         match record.handled.take() {
             Some(state) => {
                 patch.set(&self.field.join(&state_id), json!({ HANDLED: state }));
+                self.name_in_outer_records(id, stored.as_deref(), patch);
                 record.subrefs.push(state_id);
-                record.subrefs.sort();
             }
             None => self.remove(&state_id, stored.as_deref(), patch),
         }
+        record.subrefs.sort();
         // Nulls are written explicitly, so that a merge patch removes fields of the previous
         // record; earlier releases stored the state in the record itself.
         let mut value = record.to_value(Absent::Null);
@@ -209,7 +247,7 @@ impl ProgressStorage for StatusProgress {
 
 /// The id under which the state for which a handler has finished is stored.
 fn handled_state_id(id: &str) -> String {
-    format!("{id}/handled-state")
+    format!("{id}{STATE_SUFFIX}")
 }
 
 fn may_have(essence: &Essence, field: &FieldPath) -> bool {

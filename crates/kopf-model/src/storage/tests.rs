@@ -194,6 +194,40 @@ fn status_progress_keeps_handled_states_beside_records_that_kopf_reads() {
     assert_eq!(purged["status"]["myop"]["progress"], json!({}));
 }
 
+/// Kopf removes the records that the record of the outermost handler names, and no others.
+#[test]
+fn status_progress_names_the_states_of_sub_handlers_in_the_outermost_record() {
+    let storage = StatusProgress::named("myop");
+    let done = || ProgressRecord { success: true, handled: Some(json!([1])), ..record() };
+    let naming = |mut record: ProgressRecord, subrefs: &[&str]| {
+        record.subrefs = subrefs.iter().map(|&id| id.to_owned()).collect();
+        record
+    };
+    let named = json!(["top/a", "top/a/handled-state", "top/a/x", "top/a/x/handled-state"]);
+    let records = [
+        ("top", naming(record(), &["top/a", "top/a/x"])),
+        ("top/a", naming(done(), &["top/a/x"])),
+        ("top/a/x", done()),
+    ];
+    let reversed = records.iter().rev().cloned().collect::<Vec<_>>();
+    for records in [records.to_vec(), reversed] {
+        // In one patch, and in one patch for each record.
+        let (mut together, mut body) = (Patch::default(), json!({}));
+        for (id, record) in &records {
+            storage.store(id, record, &object(&json!({})), &mut together).unwrap();
+            let mut alone = Patch::default();
+            storage.store(id, record, &object(&body), &mut alone).unwrap();
+            body = alone.applied_to(&body).unwrap();
+        }
+        for body in [body, together.applied_to(&json!({})).unwrap()] {
+            assert_eq!(body["status"]["myop"]["progress"]["top"]["subrefs"], named, "{body}");
+            for (id, record) in &records {
+                assert_eq!(storage.fetch(id, &object(&body)).unwrap().as_ref(), Some(record));
+            }
+        }
+    }
+}
+
 #[test]
 fn status_progress_moves_states_out_of_records_of_earlier_releases() {
     let storage = StatusProgress::named("myop");

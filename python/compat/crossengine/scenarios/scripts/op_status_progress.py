@@ -34,3 +34,16 @@ def created(retry, **_):
 @kopf.on.update(*EX)
 def done(reason, retry, diff, **_):
     note("done", reason, retry, [list(item) for item in diff])
+
+
+@kopf.on.create(*EX)
+def outer(**_):
+    @kopf.subhandler(id="quick")
+    def quick(**_):
+        note("quick")
+
+    @kopf.subhandler(id="slow")
+    def slow(retry, **_):
+        note("slow", retry)
+        if retry < 1:
+            raise kopf.TemporaryError("not yet", delay=5)
