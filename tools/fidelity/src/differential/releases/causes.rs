@@ -11,6 +11,7 @@ use crate::pairing::Difference;
 
 const INVALID: u64 = 422;
 const PLACE: &str = "/response/details/causes";
+const MESSAGE: &str = "/response/message";
 
 /// One cause of a refusal.
 pub(super) struct Cause<'a> {
@@ -45,8 +46,9 @@ pub(super) fn explain(
     }
     let is_comparable = match exchanges.statuses() {
         (INVALID, INVALID) => {
+            let differs = |it: &Difference| it.pointer == MESSAGE;
             let (judge, subject) = exchanges.messages();
-            beginning(judge) == beginning(subject)
+            !differences.iter().any(differs) || beginning(judge) == beginning(subject)
         }
         _ => was_accepted_once(exchanges),
     };
@@ -60,7 +62,7 @@ pub(super) fn explain(
 /// Whether the difference belongs to the causes that `explain` has compared.
 pub(super) fn is_about(exchanges: &Exchanges, difference: &Difference) -> bool {
     difference.pointer.starts_with(PLACE)
-        || difference.pointer == "/response/message" && !causes(exchanges.judge).is_empty()
+        || difference.pointer == MESSAGE && !causes(exchanges.judge).is_empty()
         || was_accepted_once(exchanges)
 }
 

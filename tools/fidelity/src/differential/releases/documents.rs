@@ -11,20 +11,26 @@ use crate::pairing::Difference;
 const ABOUT: &str = "new groups, kinds and parameters in discovery and OpenAPI documents";
 
 /// What later releases offer and this one does not.
-const NEW: [&str; 8] = [
+const NEW: [&str; 11] = [
     "resource.k8s.io",
     "mutatingadmissionpolicies",
     "mutatingadmissionpolicies/status",
     "mutatingadmissionpolicybindings",
     "volumeattributesclasses",
     "shardSelector",
+    "shardInfo",
+    // Of the replicas in a scale.
+    "default",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo",
     "apis/resource.k8s.io",
     "apis/resource.k8s.io/v1",
 ];
 
 /// Fields that differ for other reasons: versions that are stored, groups that have options for
-/// deletion, the version of the server.
-const IGNORED: [&str; 3] = ["storageVersionHash", "x-kubernetes-group-version-kind", "info"];
+/// deletion, the version of the server, and the type of a list on the details of a `Status`, which
+/// are no list.
+const IGNORED: [&str; 4] =
+    ["storageVersionHash", "x-kubernetes-group-version-kind", "info", "x-kubernetes-list-type"];
 
 /// Removes the differences if the whole document has only such new items.
 pub(super) fn explain(

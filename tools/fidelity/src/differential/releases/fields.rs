@@ -152,7 +152,7 @@ fn is_owned_only_before(difference: &Difference) -> bool {
 fn is_volume_of_image(exchanges: &Exchanges, it: &Difference) -> bool {
     let volumes = |side: &Value| -> Vec<Value> {
         let volumes = side["response"]["spec"]["volumes"].as_array();
-        volumes.into_iter().flatten().map(|volume| without_null_times(volume.clone())).collect()
+        volumes.into_iter().flatten().map(|volume| comparable(volume.clone())).collect()
     };
     let mut judges = volumes(exchanges.judge);
     let before = judges.len();
@@ -162,14 +162,20 @@ fn is_volume_of_image(exchanges: &Exchanges, it: &Difference) -> bool {
     are_equal && (it.pointer.starts_with("/response/spec/volumes/") || is_owned)
 }
 
-fn without_null_times(mut value: Value) -> Value {
+/// The value without times that are null, and without the numbers of generated names.
+fn comparable(mut value: Value) -> Value {
     match &mut value {
         Value::Object(fields) => {
             fields.retain(|name, value| !(name == "creationTimestamp" && value.is_null()));
-            fields.values_mut().for_each(|value| *value = without_null_times(value.take()));
+            fields.values_mut().for_each(|value| *value = comparable(value.take()));
         }
         Value::Array(items) => {
-            items.iter_mut().for_each(|value| *value = without_null_times(value.take()));
+            items.iter_mut().for_each(|value| *value = comparable(value.take()));
+        }
+        Value::String(text) => {
+            if let Some((prefix, _)) = text.split_once("<generated:") {
+                *text = format!("{prefix}<generated>");
+            }
         }
         _ => {}
     }

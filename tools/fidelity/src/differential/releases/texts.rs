@@ -18,10 +18,10 @@ const WORDS: [(&str, &str); 15] = [
     (" characters", " bytes"),
     (
         ": type must be 'Exempt' if and only if name is 'exempt'",
-        ": must be 'Exempt' if and only if 'name' is 'exempt'",
+        ": must be 'Exempt' if and only if `name` is 'exempt'",
     ),
-    (" when 'pod.Spec.HostUsers' is false", " when 'hostUsers' is false"),
-    (" 'configMapKeyRef' or 'secretKeyRef'", " 'configMapKeyRef', 'secretKeyRef' or 'fileKeyRef'"),
+    (" when `pod.Spec.HostUsers` is false", " when `hostUsers` is false"),
+    (" `configMapKeyRef` or `secretKeyRef`", " `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"),
 ];
 
 /// Kinds of errors whose text shows a value, as Go prints it, or as JSON in later releases.

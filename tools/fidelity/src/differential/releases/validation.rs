@@ -160,7 +160,12 @@ pub(super) const CHANGES: [Change; 17] = [
     },
     Change {
         about: "Pods: claims of devices are checked",
-        explains: |_, it| only_judge(it, |judge| judge.field.contains(".resources.claims[")),
+        explains: |_, it| {
+            only_judge(it, |judge| {
+                judge.field.contains(".resources.claims[")
+                    || judge.field.starts_with("spec.resourceClaims")
+            })
+        },
     },
     Change {
         about: "an empty choice is \"required\"; before, \"unsupported\"",
