@@ -15,7 +15,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-from attacking import access, disks, protocol, webhooks, weights
+from attacking import access, crowds, disks, http2, protocol, webhooks, weights
 from attacking.server import Results, Server
 
 TITLE = """# Attacks
@@ -34,7 +34,7 @@ def main():
     results = Results()
     with tempfile.TemporaryDirectory() as folder:
         with Server(options.kopf, folder, "--rbac") as server:
-            for area in (access, protocol, weights, webhooks):
+            for area in (access, protocol, http2, crowds, weights, webhooks):
                 area.run(server, results)
         disks.run(options.kopf, folder, results)
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")

@@ -61,8 +61,8 @@ class Server:
         self.host, port = address.rsplit(":", 1)
         self.port = int(port)
         self.token = re.search(r"token:\s*\"?([^\"\s]+)", text)[1]
-        authority = base64.b64decode(re.search(r"certificate-authority-data:\s*\"?([^\"\s]+)", text)[1]).decode()
-        self.context = ssl.create_default_context(cadata=authority)
+        self.authority = base64.b64decode(re.search(r"certificate-authority-data:\s*\"?([^\"\s]+)", text)[1]).decode()
+        self.context = ssl.create_default_context(cadata=self.authority)
         return self
 
     def __exit__(self, *_):

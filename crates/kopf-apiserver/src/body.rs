@@ -1,6 +1,5 @@
 //! The body of every response: bytes, or a stream of watch lines.
 
-use std::any::Any;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -18,7 +17,13 @@ pub struct Body {
     kind: Kind,
     is_watch: bool,
     // Dropped together with the body.
-    held: Option<Box<dyn Any + Send>>,
+    held: Option<Box<dyn Hold>>,
+}
+
+/// What a body keeps until it is sent or dropped.
+pub(crate) trait Hold: Send {
+    /// The client takes a part of the body. With HTTP/2, this happens only if its window allows it.
+    fn taken(&self);
 }
 
 enum Kind {
@@ -56,7 +61,7 @@ impl Body {
     }
 
     /// Keeps a guard until the body is sent or dropped, instead of the one before.
-    pub(crate) fn hold(&mut self, guard: impl Any + Send) {
+    pub(crate) fn hold(&mut self, guard: impl Hold + 'static) {
         self.held = Some(Box::new(guard));
     }
 }
@@ -69,7 +74,11 @@ impl http_body::Body for Body {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut self.get_mut().kind {
+        let this = self.get_mut();
+        if let Some(held) = &this.held {
+            held.taken();
+        }
+        match &mut this.kind {
             Kind::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
             Kind::Full(bytes) => {
                 let slice = bytes.split_to(bytes.len().min(SLICE));

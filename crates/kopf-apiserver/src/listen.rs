@@ -203,21 +203,26 @@ async fn connect(stream: TcpStream, acceptor: Option<TlsAcceptor>, service: Serv
     let outcome = match acceptor {
         Some(acceptor) => {
             match tokio::time::timeout(handshake_time_max, acceptor.accept(stream)).await {
-                Ok(Ok(stream)) => exchange(TokioIo::new(stream), service).await,
+                Ok(Ok(stream)) => {
+                    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                    exchange(TokioIo::new(stream), service, is_http2).await
+                }
                 Ok(Err(error)) => Err(error.into()),
                 Err(error) => Err(error.into()),
             }
         }
-        None => exchange(TokioIo::new(stream), service).await,
+        None => exchange(TokioIo::new(stream), service, false).await,
     };
     if let Err(error) = outcome {
         tracing::debug!(%error, "a connection ended early");
     }
 }
 
+/// Serves one connection; unless HTTP/2 was negotiated, its first bytes tell the protocol.
 async fn exchange<S>(
     stream: S,
     service: Service,
+    is_http2: bool,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>>
 where
     S: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
@@ -237,6 +242,10 @@ where
     };
     let service = TowerToHyperService::new(service);
     let serve = async {
+        if is_http2 {
+            // Only connections of HTTP/1.1 can be upgraded.
+            return builder.http2_only().serve_connection(stream, service).await;
+        }
         builder.serve_connection_with_upgrades(stream, service).await?;
         switched.serve().await
     };

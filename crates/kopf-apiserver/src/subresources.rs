@@ -438,5 +438,40 @@ fn log(call: &Call, query: &crate::query::Query) -> Result<Response<Body>, Statu
         return Ok(response);
     }
     let text = call.inner.stages.book().logs_of(pod.content());
-    Ok(bytes_response(StatusCode::OK, "text/plain", text))
+    let number = |key: &str| query.get(key).and_then(|text| text.parse::<usize>().ok());
+    let shown = log_part(&text, number("tailLines"), number("limitBytes"));
+    Ok(bytes_response(StatusCode::OK, "text/plain", shown.to_vec()))
+}
+
+/// The last lines of a log, and of these the first bytes, as a kubelet limits them.
+fn log_part(text: &str, lines: Option<usize>, bytes: Option<usize>) -> &[u8] {
+    let complete = text.strip_suffix('\n').unwrap_or(text);
+    let start = match lines {
+        None => 0,
+        Some(0) => text.len(),
+        Some(lines) => {
+            let mut ends = complete.rmatch_indices('\n').skip(lines - 1);
+            ends.next().map_or(0, |(end, _)| end + 1)
+        }
+    };
+    let rest = &text.as_bytes()[start..];
+    &rest[..bytes.unwrap_or(rest.len()).min(rest.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::log_part;
+
+    #[test]
+    fn logs_are_cut_to_the_last_lines_and_then_to_the_first_bytes() {
+        let text = "one\ntwo\nthree\n";
+        let part = |lines, bytes| std::str::from_utf8(log_part(text, lines, bytes)).unwrap();
+        assert_eq!(part(None, None), text);
+        assert_eq!(part(Some(1), None), "three\n");
+        assert_eq!(part(Some(2), Some(5)), "two\nt");
+        assert_eq!(part(Some(9), None), text);
+        assert_eq!(part(Some(0), None), "");
+        assert_eq!(log_part("no end", Some(1), Some(2)), b"no");
+        assert_eq!(log_part("", Some(1), None), b"");
+    }
 }

@@ -23,6 +23,7 @@ use crate::kubeconfig::Endpoint;
 use crate::subject::Subject;
 use compare::{ScriptResult, Transcript};
 use first_sight::FirstSight;
+use releases::{Explained, Former};
 use report::{Heading, Totals};
 use runner::Runner;
 use script::Script;
@@ -92,7 +93,8 @@ pub fn run(arguments: &Arguments, judge: impl FnOnce() -> Result<PathBuf>) -> Re
         first_sight.write()?;
     }
     let explained = releases::is_later(&heading.judge, &heading.subject)
-        .then(|| releases::explain(&mut results));
+        .then(|| explain(&heading, &mut results))
+        .transpose()?;
     let text = report::render(&heading, &results, &first_sight, explained.as_ref());
     let target = arguments.report.clone().unwrap_or_else(default_report);
     if let Some(folder) = target.parent() {
@@ -118,6 +120,12 @@ pub fn run(arguments: &Arguments, judge: impl FnOnce() -> Result<PathBuf>) -> Re
         bail!("less than {} % of the steps are equal", arguments.minimum);
     }
     Ok(())
+}
+
+/// Explains by the release of the judge what is equal to the release that the subject follows.
+fn explain(heading: &Heading, results: &mut [ScriptResult]) -> Result<Explained> {
+    let former = Former::read(&default_report(), &heading.subject)?;
+    Ok(releases::explain(results, &former))
 }
 
 /// The folder of the scripts that ship with the project.

@@ -173,6 +173,7 @@ impl Normaliser {
         }
         if result.get("kind").is_some_and(|kind| kind == "Status") {
             shorten_message(&mut result);
+            sort_limits(&mut result);
         }
         Value::Object(result)
     }
@@ -436,6 +437,24 @@ fn shorten_message(status: &mut Map<String, Value>) {
     }
 }
 
+/// The limits of a range that a Pod does not keep, which upstream collects from maps.
+fn sort_limits(status: &mut Map<String, Value>) {
+    const LIMIT: &str = " usage per ";
+    let message = status.get("message").and_then(Value::as_str).unwrap_or_default();
+    let Some((beginning, list)) = message.split_once(" is forbidden: [") else { return };
+    let Some(list) = list.strip_suffix(']').filter(|list| list.contains(LIMIT)) else { return };
+    let mut limits: Vec<String> = Vec::new();
+    for part in list.split(", ") {
+        match limits.last_mut().filter(|_| part.starts_with("but ")) {
+            Some(limit) => *limit = format!("{limit}, {part}"),
+            None => limits.push(part.to_owned()),
+        }
+    }
+    limits.sort_unstable();
+    let message = format!("{beginning} is forbidden: [{}]", limits.join(", "));
+    status.insert("message".to_owned(), Value::from(message));
+}
+
 /// Later events of a watch have no column names, so ages are recognised by their format: `5s`,
 /// `3m2s`, `4d`.
 fn mask_ages(row: &mut Value) {
@@ -575,6 +594,19 @@ mod tests {
                 "details": {"causes": [{"field": first}, {"field": second}]}})
         };
         assert_eq!(normaliser.value(&status("a", "b")), normaliser.value(&status("b", "a")));
+    }
+
+    #[test]
+    fn limits_are_a_set() {
+        let status = |limits: &str| {
+            let message = format!("pods \"c\" is forbidden: [{limits}]");
+            Normaliser::default().value(&json!({"kind": "Status", "message": message}))
+        };
+        let cpu = "minimum cpu usage per Container is 50m, but request is 10m";
+        let memory = "minimum memory usage per Container is 10Mi, but request is 1Mi";
+        assert_eq!(status(&format!("{cpu}, {memory}")), status(&format!("{memory}, {cpu}")));
+        let swapped = cpu.replace("10m", "1Mi") + ", " + &memory.replace("1Mi", "10m");
+        assert_ne!(status(&format!("{cpu}, {memory}")), status(&swapped));
     }
 
     #[test]

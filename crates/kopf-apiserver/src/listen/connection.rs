@@ -1,7 +1,8 @@
 //! One connection: tracks its activity and decides when to close it.
 //!
-//! A connection is closed if no request arrives for a while, or if a response remains unread.
-//! Watches may be idle for as long as they last.
+//! A connection is closed if no request arrives for a while, or if a response remains unread: because
+//! the client takes no bytes, or because its HTTP/2 windows allow none. Watches may be idle for as
+//! long as they last.
 
 use std::convert::Infallible;
 use std::io;
@@ -19,8 +20,8 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::answer::error_response;
-use crate::body::Body;
-use crate::limits::{Serving, ServingLimits};
+use crate::body::{Body, Hold};
+use crate::limits::{Room, Serving, ServingLimits};
 use crate::service::Service;
 use crate::{StatusError, websocket};
 
@@ -33,14 +34,22 @@ pub(super) struct Activity {
 }
 
 struct State {
-    /// The number and the start time of every request that is not a watch, oldest first.
-    requests: Vec<(u64, Instant)>,
+    /// Every request that is not a watch, oldest first.
+    requests: Vec<Pending>,
     next: u64,
     watches: usize,
     /// The time of the last activity.
     touched: Instant,
     /// Since when the client has not accepted any data.
     blocked: Option<Instant>,
+}
+
+/// A request whose response has not been sent completely.
+struct Pending {
+    number: u64,
+    since: Instant,
+    /// When a part of the response was taken last, or when the response was ready.
+    taken: Option<Instant>,
 }
 
 impl Activity {
@@ -59,7 +68,7 @@ impl Activity {
         let mut state = self.state.lock();
         let number = state.next;
         state.next += 1;
-        state.requests.push((number, Instant::now()));
+        state.requests.push(Pending { number, since: Instant::now(), taken: None });
         Guard { activity: Arc::clone(self), number, is_watch: false }
     }
 
@@ -92,8 +101,11 @@ impl Activity {
         let state = self.state.lock();
         let ServingLimits { idle_time_max, unread_time_max, .. } = *limits;
         let whole = limits.body_time_max + limits.request_time_max + unread_time_max;
-        let unread = state.blocked.map(|since| (since + unread_time_max, "an answer is not read"));
-        let slow = state.requests.first().map(|(_, since)| (*since + whole, "a request is slow"));
+        let untaken = state.requests.iter().filter_map(|request| request.taken);
+        let unread = state.blocked.into_iter().chain(untaken).min();
+        let unread = unread.map(|since| (since + unread_time_max, "an answer is not read"));
+        let first = state.requests.first();
+        let slow = first.map(|request| (request.since + whole, "a request is slow"));
         let is_idle = state.requests.is_empty() && state.watches == 0;
         let idle = is_idle.then(|| (state.touched + idle_time_max, "there is no request"));
         let all = unread.into_iter().chain(slow).chain(idle);
@@ -104,9 +116,13 @@ impl Activity {
 impl State {
     /// Forgets a request.
     fn end(&mut self, number: u64) {
-        if let Ok(at) = self.requests.binary_search_by_key(&number, |(number, _)| *number) {
+        if let Ok(at) = self.place(number) {
             self.requests.remove(at);
         }
+    }
+
+    fn place(&self, number: u64) -> Result<usize, usize> {
+        self.requests.binary_search_by_key(&number, |request| request.number)
     }
 }
 
@@ -126,6 +142,24 @@ impl Guard {
         drop(state);
         self.is_watch = true;
         self
+    }
+}
+
+impl Hold for Guard {
+    fn taken(&self) {
+        if self.is_watch {
+            return;
+        }
+        let mut state = self.activity.state.lock();
+        if let Ok(at) = state.place(self.number) {
+            state.requests[at].taken = Some(Instant::now());
+        }
+    }
+}
+
+impl Hold for (Guard, Option<Room>) {
+    fn taken(&self) {
+        self.0.taken();
     }
 }
 
@@ -220,6 +254,7 @@ impl tower::Service<Request<Incoming>> for Tracked {
             };
             let guard = if response.body().is_watch() { guard.watch() } else { guard };
             drop(place);
+            guard.taken();
             match serving.room_for_answer(response.body().waiting_bytes()) {
                 Ok(room) => response.body_mut().hold((guard, room)),
                 Err(error) => {

@@ -10,6 +10,7 @@ use rustls::pki_types::ServerName;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
 use tower::ServiceExt;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -47,26 +48,46 @@ fn post(length: usize) -> String {
     )
 }
 
-#[tokio::test(start_paused = true)]
-async fn silence_after_the_handshake_ends_a_connection() {
-    let server = Server::builder().controllers(false).build();
-    let listening = server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+/// Connects by TLS and offers these protocols.
+async fn connect_securely(listening: &Listening, protocols: &[&str]) -> TlsStream<TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
     let pem = listening.ca_pem().unwrap().as_bytes().to_vec();
     for certificate in rustls_pemfile::certs(&mut pem.as_slice()) {
         roots.add(certificate.unwrap()).unwrap();
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().into()).collect();
     let stream = TcpStream::connect(listening.address()).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
-    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
-    let mut stream = connector.connect(name, stream).await.unwrap();
+    tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_after_the_handshake_ends_a_connection() {
+    let server = Server::builder().controllers(false).build();
+    let listening = server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let mut stream = connect_securely(&listening, &[]).await;
     assert_eq!(rest(&mut stream).await, "");
+}
+
+#[tokio::test]
+async fn a_client_that_negotiated_http2_must_speak_it() {
+    let server = Server::builder().controllers(false).build();
+    let listening = server.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let text = format!("GET {MAPS} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    let mut stream = connect_securely(&listening, &["h2", "http/1.1"]).await;
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let answer = rest(&mut stream).await;
+    assert!(!answer.contains("HTTP/1.1"), "{answer}");
+    let mut stream = connect_securely(&listening, &["http/1.1"]).await;
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let answer = rest(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 "), "{answer}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,6 +234,28 @@ async fn connections_whose_answers_are_not_read_are_closed() {
     tokio::time::sleep(PATIENCE).await;
     let answer = rest(&mut stream).await;
     assert!(answer.len() < 19_000_000, "{} bytes were kept for an hour", answer.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn http2_windows_of_zero_do_not_keep_answers() {
+    let server = with_large_list().await;
+    let listening = listen(&server).await;
+    // Streams may send nothing at first: SETTINGS_INITIAL_WINDOW_SIZE is 0.
+    let settings = "\0\0\u{6}\u{4}\0\0\0\0\0\0\u{4}\0\0\0\0";
+    let mut stream =
+        send(listening.address(), &format!("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n{settings}")).await;
+    // `:method: GET` and `:scheme: http` are in the table of HPACK, the others are literals.
+    let length = |text: &str| u8::try_from(text.len()).unwrap();
+    let block = [&[0x82, 0x86, 0x04, length(MAPS)], MAPS.as_bytes(), &[0x01, 1, b'x']].concat();
+    let head = [0, 0, u8::try_from(block.len()).unwrap(), 1, 0x5, 0, 0, 0, 1];
+    stream.write_all(&[&head[..], &block].concat()).await.unwrap();
+    let began = tokio::time::Instant::now();
+    let answer = rest(&mut stream).await;
+    // HEADERS with END_HEADERS on stream 1.
+    assert!(answer.contains("\u{1}\u{4}\0\0\0\u{1}"), "the headers may be sent: {answer:?}");
+    let limit = ServingLimits::default().unread_time_max;
+    let took = began.elapsed();
+    assert!(took >= limit && took < limit + Duration::from_secs(5), "closed after {took:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -99,6 +99,14 @@ impl Life<'_> {
                 (false, false) => waiting(container, "PodInitializing", ""),
             }
         });
+        let ephemeral = self.map_containers("ephemeralContainers", |life, container, status| {
+            let is_running = at(status, &["state", "running"]).is_some();
+            match (is_begun, is_running) {
+                (_, true) => status.clone(),
+                (true, false) => life.running(container, 0),
+                (false, false) => waiting(container, "PodInitializing", ""),
+            }
+        });
         status["hostIP"] = json!(addresses.host);
         status["hostIPs"] = json!([{ "ip": addresses.host }]);
         if phase != "Pending" {
@@ -110,6 +118,9 @@ impl Life<'_> {
         }
         if !initial.is_empty() {
             status["initContainerStatuses"] = Value::Array(initial);
+        }
+        if !ephemeral.is_empty() {
+            status["ephemeralContainerStatuses"] = Value::Array(ephemeral);
         }
         status["containerStatuses"] = Value::Array(statuses);
         conditions::renew(self.pod, &mut status, self.now);
@@ -133,6 +144,7 @@ impl Life<'_> {
     ) -> Vec<Value> {
         let statuses = match list {
             "initContainers" => items(self.pod, &["status", "initContainerStatuses"]),
+            "ephemeralContainers" => items(self.pod, &["status", "ephemeralContainerStatuses"]),
             _ => items(self.pod, &["status", "containerStatuses"]),
         };
         items(self.pod, &["spec", list])
@@ -250,17 +262,25 @@ impl Life<'_> {
             .map(|ended| json!({ "terminated": ended }))
             .or_else(|| previous.get("lastState").cloned())
             .unwrap_or_else(|| json!({}));
+        let mut status = self.running(container, restarts);
+        status["lastState"] = last;
+        status["ready"] = json!(is_ready);
+        status["started"] = json!(true);
+        status
+    }
+
+    /// The status of a container that has just begun and has no probes.
+    fn running(&self, container: &Value, restarts: i64) -> Value {
         let image = text(container, &["image"]);
         json!({
             "name": container["name"],
             "state": { "running": { "startedAt": stamp(self.now) } },
-            "lastState": last,
-            "ready": is_ready,
+            "lastState": {},
+            "ready": false,
             "restartCount": restarts,
             "image": image,
             "imageID": format!("{image}@sha256:{}", digest(&[image])),
             "containerID": self.container_id(container, restarts),
-            "started": true,
         })
     }
 

@@ -29,6 +29,14 @@ pub(crate) struct StepResult {
     pub(crate) request: String,
     pub(crate) verdict: Verdict,
     pub(crate) differences: Vec<Difference>,
+    /// Both exchanges, if they differ and come from two live servers.
+    pub(crate) sides: Option<Sides>,
+}
+
+/// The normalised exchanges of one step.
+pub(crate) struct Sides {
+    pub(crate) judge: Value,
+    pub(crate) subject: Value,
 }
 
 pub(crate) struct ScriptResult {
@@ -54,7 +62,12 @@ pub(crate) fn compare(script: &Script, left: &Transcript, right: &Transcript) ->
     let mut pairing = Pairing::default();
     let steps = steps.map(|(step, (left, right))| {
         let differences = pairing.differences(left, right);
-        judge(format!("{} {}", step.method, step.path), differences, &step.ignore)
+        let request = format!("{} {}", step.method, step.path);
+        let mut result = judge(request, differences, &step.ignore);
+        if result.verdict != Verdict::Equal {
+            result.sides = Some(Sides { judge: left.clone(), subject: right.clone() });
+        }
+        result
     });
     ScriptResult { name: script.name.clone(), steps: steps.collect() }
 }
@@ -72,7 +85,7 @@ pub(crate) fn judge(
     }
     let verdict = weigh(&differences);
     differences.truncate(DIFFERENCES_MAX);
-    StepResult { request, verdict, differences }
+    StepResult { request, verdict, differences, sides: None }
 }
 
 /// The parts of each exchange that are compared, as one JSON value.

@@ -1,98 +1,95 @@
 //! What newer releases of Kubernetes answer differently, so that it can be told from our mistakes.
 //!
-//! Pure. Applied only if the judge is of a later release than the subject. Every change is listed in
-//! the report with the number of steps that it explains; such steps do not count as equal.
+//! Pure. Applied only if the judge is of a later release than the subject. A step is explained only
+//! if it is equal to the release that the subject follows, according to the report of that run
+//! (`former`): then the difference can only be due to the release. Every change is listed in the
+//! report with the number of steps that it explains; such steps do not count as equal.
+
+mod causes;
+mod documents;
+mod errors;
+mod fields;
+mod forks;
+mod former;
+mod texts;
+mod validation;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::compare::{ScriptResult, Verdict, weigh};
+use super::compare::{ScriptResult, Sides, StepResult, Verdict, weigh};
 use crate::pairing::Difference;
-
-/// One change between releases.
-struct Change {
-    about: &'static str,
-    explains: fn(&Difference) -> bool,
-}
-
-const CHANGES: [Change; 8] = [
-    Change {
-        about: "errors show refused values as JSON; before, as Go prints them or in quotes",
-        explains: shows_value_otherwise,
-    },
-    Change {
-        about: "`creationTimestamp: null` is left out, as in templates, bookmarks and reviews",
-        explains: |it| is_null_only_before(it) && it.pointer.ends_with("reationTimestamp"),
-    },
-    Change {
-        about: "Deployments and ReplicaSets report `terminatingReplicas`",
-        explains: |it| it.pointer.ends_with("erminatingReplicas") && it.subject.is_none(),
-    },
-    Change {
-        about: "tables of ServiceAccounts have no column with the number of secrets",
-        explains: |it| {
-            let is_cell = it.pointer.starts_with("/response/rows/0/cells/");
-            let names_secrets = |value: &Option<Value>| {
-                value.as_ref().is_some_and(|value| value.to_string().contains("ecrets"))
-            };
-            let is_count = it.subject == Some(Value::from(0)) && it.judge == Some("<age>".into());
-            let is_age = it.judge.is_none() && it.subject == Some("<age>".into());
-            (is_cell && (is_count || is_age))
-                || (it.pointer.starts_with("/response/columnDefinitions/")
-                    && (names_secrets(&it.subject) || it.judge.is_none()))
-        },
-    },
-    Change {
-        about: "bookmarks at the end of initial events have no blueprint of a list",
-        explains: |it| it.pointer.ends_with("/kubernetes.io/initial-events-list-blueprint"),
-    },
-    Change {
-        about: "a write to the status of a custom resource owns no metadata",
-        explains: |it| {
-            it.judge.is_none()
-                && it.pointer.contains("/managedFields/")
-                && it.pointer.ends_with("/fieldsV1/f:metadata")
-        },
-    },
-    Change {
-        about: "new warnings, such as those about `PreferClose` and tokens of CSI drivers",
-        explains: |it| it.pointer == "/warning" && it.judge.is_some() && it.subject.is_none(),
-    },
-    Change {
-        about: "the version, and hashes of documents that contain it",
-        explains: |it| {
-            ["/response/info/version", "/response/minor", "/response/emulationMinor"]
-                .contains(&it.pointer.as_str())
-        },
-    },
-];
+use forks::Forks;
+pub(crate) use former::Former;
 
 /// The number of steps that each change explains, by what it is about.
 pub(crate) type Explained = BTreeMap<&'static str, usize>;
 
+/// One change between releases; explains single differences.
+struct Change {
+    about: &'static str,
+    explains: fn(&Exchanges, &Difference) -> bool,
+}
+
+/// The same request to both servers, with both answers.
+pub(super) struct Exchanges<'a> {
+    method: &'a str,
+    /// Without the query.
+    path: &'a str,
+    query: &'a str,
+    judge: &'a Value,
+    subject: &'a Value,
+}
+
+impl<'a> Exchanges<'a> {
+    fn new(request: &'a str, sides: &'a Sides) -> Self {
+        let (method, rest) = request.split_once(' ').unwrap_or((request, ""));
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        Self { method, path, query, judge: &sides.judge, subject: &sides.subject }
+    }
+
+    /// The status codes of the judge and of the subject.
+    fn statuses(&self) -> (u64, u64) {
+        let status = |side: &Value| side["status"].as_u64().unwrap_or_default();
+        (status(self.judge), status(self.subject))
+    }
+
+    /// The messages of the judge and of the subject; empty if there are none.
+    fn messages(&self) -> (&'a str, &'a str) {
+        let message = |side: &'a Value| side["response"]["message"].as_str().unwrap_or_default();
+        (message(self.judge), message(self.subject))
+    }
+}
+
 /// Whether the judge is of a later minor release: `v1.36.3` after `v1.33.0+kopf-0.1.0`.
 pub(crate) fn is_later(judge: &str, subject: &str) -> bool {
-    let minor = |version: &str| version.split('.').nth(1).and_then(|part| part.parse::<u32>().ok());
     minor(judge) > minor(subject)
 }
 
+/// `36` of `v1.36.3`.
+fn minor(version: &str) -> Option<u32> {
+    version.split('.').nth(1).and_then(|part| part.parse().ok())
+}
+
 /// Removes the differences that are due to the release, and judges the steps again.
-pub(crate) fn explain(results: &mut [ScriptResult]) -> Explained {
+pub(crate) fn explain(results: &mut [ScriptResult], former: &Former) -> Explained {
     let mut explained = Explained::new();
-    for step in results.iter_mut().flat_map(|result| &mut result.steps) {
-        let mut names: Vec<&str> = Vec::new();
-        step.differences.retain(|difference| {
-            let change = CHANGES.iter().find(|change| (change.explains)(difference));
-            names.extend(change.map(|change| change.about));
-            change.is_none()
-        });
-        names.sort_unstable();
-        names.dedup();
-        for name in &names {
-            *explained.entry(name).or_default() += 1;
-        }
-        if !names.is_empty() {
+    for result in results {
+        let mut forks = Forks::default();
+        for (index, step) in result.steps.iter_mut().enumerate() {
+            if step.verdict == Verdict::Equal || !former.is_equal(&result.name, index + 1) {
+                continue;
+            }
+            let mut names = explain_step(step, &mut forks);
+            names.sort_unstable();
+            names.dedup();
+            if names.is_empty() {
+                continue;
+            }
+            for name in &names {
+                *explained.entry(name).or_default() += 1;
+            }
             step.verdict = match weigh(&step.differences) {
                 Verdict::Equal => Verdict::OtherRelease,
                 other => other,
@@ -102,82 +99,38 @@ pub(crate) fn explain(results: &mut [ScriptResult]) -> Explained {
     explained
 }
 
-fn is_null_only_before(difference: &Difference) -> bool {
-    difference.judge.is_none() && difference.subject.as_ref().is_none_or(Value::is_null)
-}
-
-/// Whether two error texts differ only in how they print the refused value.
-fn shows_value_otherwise(difference: &Difference) -> bool {
-    const KINDS: [&str; 3] = ["Invalid value: ", "Unsupported value: ", "Duplicate value: "];
-    let (Some(Value::String(judge)), Some(Value::String(subject))) =
-        (&difference.judge, &difference.subject)
-    else {
-        return false;
-    };
-    KINDS.iter().any(|kind| {
-        let halves = judge.split_once(kind).zip(subject.split_once(kind));
-        let Some(((start, left), (other_start, right))) = halves else { return false };
-        start == other_start && detail(left, right).is_some()
-    })
-}
-
-/// What follows the value in both texts; a duplicate value has nothing after it.
-fn detail<'a>(left: &'a str, right: &'a str) -> Option<&'a str> {
-    // Values are printed in different lengths, so the common end is the detail.
-    let mut places = left.match_indices(": ").map(|(place, _)| &left[place..]);
-    match places.find(|end| right.ends_with(end)) {
-        Some(end) => Some(end),
-        None => (!is_text(left) && !is_text(right)).then_some(""),
+/// Removes what is explained from the step, and names the changes.
+fn explain_step(step: &mut StepResult, forks: &mut Forks) -> Vec<&'static str> {
+    let Some(sides) = &step.sides else { return Vec::new() };
+    let exchanges = Exchanges::new(&step.request, sides);
+    let mut names = Vec::new();
+    let mut left = std::mem::take(&mut step.differences);
+    if let Some(about) = errors::explain(&exchanges) {
+        names.push(about);
+        left.clear();
     }
-}
-
-/// Whether the rest of the text is a sentence, not a printed value.
-fn is_text(rest: &str) -> bool {
-    let ends_as_value = rest.ends_with(['}', ']', '"', ')']);
-    !ends_as_value
+    if let Some(found) = causes::explain(&exchanges, &left) {
+        names.extend(found);
+        left.retain(|difference| !causes::is_about(&exchanges, difference));
+    }
+    left.retain(|difference| {
+        let change = fields::CHANGES.iter().find(|it| (it.explains)(&exchanges, difference));
+        names.extend(change.map(|change| change.about));
+        change.is_none()
+    });
+    if let Some(found) = documents::explain(&exchanges, &mut left) {
+        names.push(found);
+    }
+    if !left.is_empty() && forks.are_about(&exchanges) {
+        names.push(forks::ABOUT);
+        left.clear();
+    }
+    if left.is_empty() {
+        forks.note(&exchanges);
+    }
+    step.differences = left;
+    names
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::differential::compare::StepResult;
-
-    fn verdict(pointer: &str, judge: Option<Value>, subject: Option<Value>) -> Verdict {
-        let difference = Difference { pointer: pointer.to_owned(), judge, subject };
-        let step = StepResult {
-            request: "GET /x".to_owned(),
-            verdict: Verdict::Different,
-            differences: vec![difference],
-        };
-        let mut results = [ScriptResult { name: "s".to_owned(), steps: vec![step] }];
-        explain(&mut results);
-        results[0].steps[0].verdict
-    }
-
-    #[test]
-    fn releases_are_compared_by_their_minor_version() {
-        assert!(is_later("v1.36.3", "v1.33.0+kopf-0.1.0"));
-        assert!(!is_later("v1.33.13", "v1.33.0+kopf-0.1.0"));
-    }
-
-    #[test]
-    fn values_in_errors_may_be_printed_otherwise() {
-        let text = |value: &str| Some(json!(format!("Invalid value: {value}: may not be set")));
-        let place = "/response/details/causes/0/message";
-        let go = "map[string]string{\"a\":\"b\"}";
-        assert_eq!(verdict(place, text("{\"a\":\"b\"}"), text(go)), Verdict::OtherRelease);
-        let other = Some(json!("Invalid value: 5: must be set"));
-        assert_eq!(verdict(place, text("5"), other), Verdict::Different);
-        assert_eq!(verdict(place, text("5"), Some(json!("Required value"))), Verdict::Different);
-    }
-
-    #[test]
-    fn a_field_that_only_the_later_release_has_is_not_explained() {
-        assert_eq!(verdict("/response/spec/new", Some(json!(1)), None), Verdict::Different);
-        let place = "/response/metadata/creationTimestamp";
-        assert_eq!(verdict(place, None, Some(Value::Null)), Verdict::OtherRelease);
-        assert_eq!(verdict(place, None, Some(json!("<time>"))), Verdict::Different);
-    }
-}
+mod tests;

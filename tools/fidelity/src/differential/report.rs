@@ -266,6 +266,7 @@ mod tests {
             request: "GET /x".to_owned(),
             verdict,
             differences,
+            sides: None,
         };
         let steps = vec![step(Verdict::Equal, vec![]), step(Verdict::Different, vec![difference])];
         let results = [ScriptResult { name: "s".to_owned(), steps }];

@@ -50,6 +50,18 @@ fn a_plain_pod_is_ready_at_once() {
 }
 
 #[test]
+fn ephemeral_containers_run_next_to_the_others() {
+    let mut debugged = pod("Always");
+    live(&mut debugged, &Stage::running(), noon());
+    assert_eq!(debugged["status"].get("ephemeralContainerStatuses"), None);
+    debugged["spec"]["ephemeralContainers"] = json!([{ "name": "debugger", "image": "i" }]);
+    assert_eq!(live(&mut debugged, &Stage::running(), noon()), ["Running running  #0 ready"]);
+    let status = &debugged["status"]["ephemeralContainerStatuses"][0];
+    assert_eq!(status["state"], json!({ "running": { "startedAt": "2026-11-15T12:00:00Z" } }));
+    assert_eq!(fields::text(&debugged, &["status", "phase"]), "Running");
+}
+
+#[test]
 fn a_crash_restarts_once_and_then_backs_off() {
     let mut sick = pod("Always");
     let stage = Stage::crash(2);
