@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import json
 import logging
+import pickle
 import threading
 
 import pytest
@@ -181,6 +184,72 @@ async def test_indexes_have_any_keys_and_values(examples, kopf_operator):
         await eventually(lambda: len(seen) == 2)
     assert set(seen) == {("one", 1), ("two", 1)}
     assert seen["one", 1][0]["metadata"]["name"] == "one"
+
+
+async def test_events_are_plain_dicts_as_decoded_from_json(examples, kopf_operator):
+    seen = []
+
+    @kopf.on.event(*EX, id="fn")
+    async def fn(event, body, spec, **_):
+        text = json.loads(json.dumps(event))
+        event["object"]["spec"]["n"] = event["object"]["extra"] = 5
+        seen.append((type(event["object"]), text, spec["n"], body["extra"]))
+
+    async with kopf_operator():
+        examples.create(spec={"n": 1})
+        await eventually(lambda: seen)
+    kind, text, *changed = seen[0]
+    assert kind is dict and text["type"] in ("ADDED", None) and text["object"]["spec"] == {"n": 1}
+    assert changed == [5, 5]
+
+
+async def test_stores_of_indexes_are_live_and_the_same(examples, kopf_operator):
+    kept = []
+
+    @kopf.index(*EX, id="names")
+    async def names(name, **_):
+        return name
+
+    @kopf.on.create(*EX, id="fn")
+    async def fn(names, **_):
+        assert names[None] is names[None] and names[None] == names[None]
+        kept.append(names[None])
+
+    async with kopf_operator():
+        examples.create("one")
+        await eventually(lambda: kept)
+        (store,) = kept
+        assert list(store) == ["one"] and store
+        examples.create("two")
+        await eventually(lambda: len(store) == 2 and "two" in store)
+        examples.delete("one")
+        examples.delete("two")
+        await eventually(lambda: not store and list(store) == [] and repr(store) == "[]")
+
+
+async def test_indexes_are_copied_and_sent_to_processes(examples, kopf_operator):
+    seen = []
+
+    @kopf.index(*EX, id="names")
+    async def names(name, **_):
+        return {(name, 1): [name]}
+
+    @kopf.on.create(*EX, id="fn")
+    async def fn(name, names, **_):
+        copies = copy.deepcopy(names), pickle.loads(pickle.dumps(names)), copy.copy(names)
+        seen.append((names, *copies, copy.deepcopy(names[name, 1])))
+
+    async with kopf_operator():
+        examples.create("one")
+        await eventually(lambda: seen)
+        names, *deep, shallow, store = seen[0]
+        examples.create("two")
+        await eventually(lambda: len(names) == 2)
+        assert [list(index) for index in deep] == [[("one", 1)]] * 2
+        assert [list(index["one", 1]) for index in deep] == [[["one"]]] * 2
+        assert list(store) == [["one"]] and len(shallow) == 2
+        assert isinstance(deep[0], kopf.Index) and isinstance(store, kopf.Store)
+        assert next(iter(store)) is not next(iter(names["one", 1]))
 
 
 async def test_daemons_get_their_cancellation_and_are_awaited(examples, kopf_operator):

@@ -278,6 +278,10 @@ pub struct Indexes(RwLock<std::collections::HashMap<HandlerId, Arc<dyn IndexView
 pub trait IndexView: Send + Sync {
     /// The values under a key.
     fn get(&self, key: &Value) -> Vec<Arc<dyn Any + Send + Sync>>;
+    /// How many values are under a key.
+    fn count(&self, key: &Value) -> usize {
+        self.get(key).len()
+    }
     /// All keys.
     fn keys(&self) -> Vec<Value>;
 }
