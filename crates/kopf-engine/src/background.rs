@@ -339,7 +339,8 @@ impl Drop for ExitGuard {
         let resource = Arc::clone(&self.served.resource);
         let subject = Subject { resource, object: self.live.get() };
         let line = logtext::daemon_exited(&self.handler, on_request);
-        self.shared.runtime.log_about(Some(&subject), &line);
+        // Timers that wait for their time have no task, and so no span.
+        object_span(&subject).in_scope(|| self.shared.runtime.log_about(Some(&subject), &line));
         self.stopper.set(StopReason::DONE);
         self.shared.background.count.fetch_sub(1, Ordering::Relaxed);
         let (key, handler) = (self.key, Arc::clone(&self.handler.id));
