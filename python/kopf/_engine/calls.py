@@ -279,7 +279,7 @@ class Calls:
                 # It ends the event loop and the process, which give no reason themselves.
                 cause.logger.critical(f"{handler} ends the operator: {e!r}")
             self._fail(handler, call, e)
-            if not isinstance(e, (Exception, asyncio.CancelledError)):
+            if isinstance(e, (SystemExit, KeyboardInterrupt, GeneratorExit)):
                 raise
         else:
             if problem := self._hand_over(plan, call, cause, subrefs):

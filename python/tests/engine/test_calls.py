@@ -186,6 +186,35 @@ async def test_indexes_have_any_keys_and_values(examples, kopf_operator):
     assert seen["one", 1][0]["metadata"]["name"] == "one"
 
 
+class Aborted(BaseException):
+    """Not an ``Exception``, as what several libraries stop their own work with."""
+
+
+async def test_errors_that_are_no_exceptions_are_errors_of_the_handler(
+    examples, kopf_operator, caplog
+):
+    tasks = []
+
+    def make_task(loop, coro, **options):
+        tasks.append(asyncio.Task(coro, loop=loop, **options))
+        return tasks[-1]
+
+    asyncio.get_running_loop().set_task_factory(make_task)
+
+    @kopf.on.create(*EX, id="fn", backoff=0.01)
+    async def fn(retry, **_):
+        if retry == 0:
+            raise Aborted("by a library")
+        return retry
+
+    async with kopf_operator():
+        examples.create()
+        await eventually(lambda: (examples.get().get("status") or {}).get("fn") == 1)
+    assert "failed with an exception and will try again" in caplog.text
+    assert "by a library" in caplog.text
+    assert [e for t in tasks if not t.cancelled() and (e := t.exception())] == []
+
+
 async def test_events_are_plain_dicts_as_decoded_from_json(examples, kopf_operator):
     seen = []
 

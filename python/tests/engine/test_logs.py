@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 
 import pytest
 
@@ -60,3 +61,22 @@ async def test_timers_that_wait_end_with_a_line_about_their_object(
             await eventually(lambda: calls)
     (ended,) = [record for record in caplog.records if "has exited" in record.getMessage()]
     assert vars(ended)["k8s_ref"]["name"] == "one"
+
+
+@pytest.mark.asyncio
+async def test_lines_about_the_end_of_daemons_are_about_their_object(
+    examples, kopf_operator, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls = []
+
+    @kopf.daemon("kopf.dev", "v1", "kopfexamples", cancellation_timeout=0.1, id="fn")
+    def fn(**_):
+        calls.append(True)
+        time.sleep(1)  # it ignores the flag
+
+    with caplog.at_level(logging.DEBUG, "kopf.objects"):
+        async with kopf_operator():
+            examples.create()
+            await eventually(lambda: calls)
+    (orphaned,) = [record for record in caplog.records if "did not exit" in record.getMessage()]
+    assert (orphaned.name, vars(orphaned)["k8s_ref"]["name"]) == ("kopf.objects", "one")
