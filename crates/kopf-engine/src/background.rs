@@ -239,7 +239,9 @@ impl Daemon {
                     self.is_cancelled = true;
                     self.stopper.set(StopReason::DAEMON_CANCELLED);
                     tracing::debug!("{handler} is signalled to exit by force.");
-                    self.task.abort();
+                    if !handler.invoke.cancels_itself() {
+                        self.task.abort();
+                    }
                 }
                 Some(wait)
             }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import json
 import logging
@@ -301,6 +302,44 @@ async def test_daemons_get_their_cancellation_and_are_awaited(examples, kopf_ope
         examples.delete()
         await eventually(lambda: examples.get() is None)
         assert steps == ["started", "cancelled", "ended"]
+
+
+async def test_cancelled_daemons_may_finish_their_work(examples, kopf_operator, caplog):
+    started = []
+
+    @kopf.daemon(*EX, labels={"on": "yes"}, cancellation_timeout=5, id="ends")
+    async def ends(patch, **_):
+        started.append(True)
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        patch.spec["ended"] = True
+        return "done"
+
+    @kopf.daemon(*EX, labels={"on": "yes"}, cancellation_timeout=5, id="fails")
+    async def fails(**_):
+        started.append(True)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ValueError("at the end") from None
+
+    @kopf.daemon(*EX, labels={"on": "yes"}, cancellation_timeout=5, id="escalates")
+    async def escalates(**_):
+        started.append(True)
+        await asyncio.Event().wait()
+
+    with caplog.at_level(logging.INFO, "kopf.objects"):
+        async with kopf_operator():
+            examples.create(metadata={"labels": {"on": "yes"}})
+            await eventually(lambda: len(started) == 3)
+            examples.patch({"metadata": {"labels": None}})
+            await eventually(lambda: (examples.get().get("spec") or {}).get("ended"))
+            await eventually(lambda: not examples.get()["metadata"].get("finalizers"))
+    assert examples.get()["status"] == {"ends": "done"}
+    assert "Daemon 'ends' succeeded." in caplog.messages
+    failure = "Daemon 'fails' failed with an exception and will try again in 60 seconds: at the end"
+    assert failure in caplog.messages
+    assert caplog.messages.count("Daemon 'escalates' is cancelled. Will escalate.") == 1
 
 
 async def test_bodies_of_daemons_are_live(examples, kopf_operator):
