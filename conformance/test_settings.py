@@ -43,6 +43,7 @@ OURS = {
     "serving.buffered_bytes_max",
     "serving.connections_max",
     "serving.conversion_bytes_max",
+    "serving.exempt_own_namespace",
     "serving.handshake_timeout",
     "serving.head_bytes_max",
     "serving.head_timeout",

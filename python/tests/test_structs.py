@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import kopf
+from kopf._settings import configuration
 from kopf._settings.conventions import StorageKeyFormingConvention
 from kopf._settings.native import describe_diffbase, describe_progress
 from kopf._structs import dicts, diffs
@@ -247,8 +248,10 @@ def test_settings_are_plain_printable_and_checked_only_where_kopf_does() -> None
     assert executor._max_workers == 3
     with pytest.raises(ValueError):
         settings.execution.max_workers = 0
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning) as noted:
         assert settings.batching is settings.queueing
+    # In a module of the package, as in Kopf: by default, Python shows those of `__main__` only.
+    assert noted[0].filename == configuration.__file__
     settings.peering.namespaced = True
     assert settings.peering.clusterwide is False
     settings.watching.label_selectors["kopf.dev", "kopfexamples"] = "a=b"

@@ -123,6 +123,10 @@ impl IndexView for Index {
         })
     }
 
+    fn count(&self, key: &Value) -> usize {
+        self.0.read().stores.get(&key.to_string()).map_or(0, |store| store.values.len())
+    }
+
     fn keys(&self) -> Vec<Value> {
         self.0.read().stores.values().map(|store| store.key.clone()).collect()
     }

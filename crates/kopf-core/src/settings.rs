@@ -438,6 +438,10 @@ pub struct Serving {
     /// Never less than `watching.inactivity_timeout` and half a minute.
     /// Changes apply to the next probe.
     pub liveness_timeout: Duration,
+    /// Exclude the operator's own namespace from webhooks for builtin resources, if a service leads
+    /// to them: while the operator is down, nobody would respond to the review of its own pods.
+    /// Changes apply when the webhooks are configured next.
+    pub exempt_own_namespace: bool,
 }
 
 impl Serving {
@@ -597,6 +601,7 @@ impl Default for Serving {
             conversion_bytes_max: 64 << 20,
             buffered_bytes_max: 64 << 20,
             liveness_timeout: seconds(110),
+            exempt_own_namespace: true,
         }
     }
 }

@@ -239,7 +239,9 @@ impl Daemon {
                     self.is_cancelled = true;
                     self.stopper.set(StopReason::DAEMON_CANCELLED);
                     tracing::debug!("{handler} is signalled to exit by force.");
-                    self.task.abort();
+                    if !handler.invoke.cancels_itself() {
+                        self.task.abort();
+                    }
                 }
                 Some(wait)
             }
@@ -280,13 +282,19 @@ impl Daemon {
     }
 
     async fn wait(&mut self, polling: Duration, awaiting: Awaiting) {
-        while let Some(wait) = self.advance(polling, awaiting) {
-            let _ = tokio::time::timeout(wait, self.task.ended()).await;
-            if self.task.is_finished() && !self.is_over() {
-                // A thread is still running: the remaining time is for it.
-                tokio::time::sleep(Duration::from_millis(50)).await;
+        let Some(span) = self.alive.upgrade().map(|alive| object_span(&alive.subject())) else {
+            return;
+        };
+        let waiting = async {
+            while let Some(wait) = self.advance(polling, awaiting) {
+                let _ = tokio::time::timeout(wait, self.task.ended()).await;
+                if self.task.is_finished() && !self.is_over() {
+                    // A thread is still running: the remaining time is for it.
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
             }
-        }
+        };
+        waiting.instrument(span).await;
     }
 }
 
@@ -333,13 +341,20 @@ pub(crate) async fn yield_for_exit(settings: &Background, is_over: impl Fn() -> 
     }
 }
 
+impl ExitGuard {
+    /// The current object.
+    fn subject(&self) -> Subject {
+        Subject { resource: Arc::clone(&self.served.resource), object: self.live.get() }
+    }
+}
+
 impl Drop for ExitGuard {
     fn drop(&mut self) {
         let on_request = self.stopper.is_set();
-        let resource = Arc::clone(&self.served.resource);
-        let subject = Subject { resource, object: self.live.get() };
+        let subject = self.subject();
         let line = logtext::daemon_exited(&self.handler, on_request);
-        self.shared.runtime.log_about(Some(&subject), &line);
+        // Timers that wait for their time have no task, and so no span.
+        object_span(&subject).in_scope(|| self.shared.runtime.log_about(Some(&subject), &line));
         self.stopper.set(StopReason::DONE);
         self.shared.background.count.fetch_sub(1, Ordering::Relaxed);
         let (key, handler) = (self.key, Arc::clone(&self.handler.id));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kopf_core::HandlerKind;
 use kopf_core::invoke::{
-    Attempt, Call as CoreCall, HandlerError, Invocation, Invoke, Output, Returned, Stop,
+    Attempt, Call as CoreCall, HandlerError, Invocation, Invoke, Output, Returned, Stop, StopReason,
 };
 use kopf_engine::Leadership;
 use parking_lot::Mutex;
@@ -56,7 +56,8 @@ impl Item for Pending {
     }
 }
 
-/// The engine does not wait for this call any more: Python cancels it.
+/// Python cancels a call: the engine does not wait for it any more, or it is a daemon that did not
+/// end by itself, and may still finish its work.
 struct Cancelling {
     call: u64,
     reason: u8,
@@ -94,12 +95,16 @@ impl Invoke for PythonHandler {
         let (hold, queue_of_call) = (self.queue.hold(), Arc::clone(&self.queue));
         let pending = Pending { id, handler, call, reply, alive, hold, queue: queue_of_call };
         Invocation::Future(Box::pin(async move {
-            let mut waiting = Waiting { id, queue, stopped, is_over: false };
+            let mut waiting = Waiting { id, queue, stopped, is_cancelled: false, is_over: false };
             waiting.queue.push(pending);
             let returned = waiting.until(returned).await;
             waiting.is_over = true;
             returned.map(|output| connected(output, &waiting.queue))
         }))
+    }
+
+    fn cancels_itself(&self) -> bool {
+        true
     }
 
     fn identity(&self) -> usize {
@@ -121,18 +126,23 @@ struct Waiting {
     id: u64,
     queue: Arc<Queue>,
     stopped: Option<Arc<dyn Stop>>,
+    is_cancelled: bool,
     is_over: bool,
 }
 
 impl Waiting {
-    async fn until(&self, returned: oneshot::Receiver<Returned>) -> Returned {
+    async fn until(&mut self, returned: oneshot::Receiver<Returned>) -> Returned {
         tokio::pin!(returned);
-        if let Some(stopped) = &self.stopped {
+        if let Some(stopped) = self.stopped.clone() {
             tokio::select! {
                 returned = &mut returned => return returned.unwrap_or(Err(HandlerError::Cancelled)),
                 () = stopped.wait(None) => {
                     self.queue.push(Stopping { call: self.id, reason: self.reason() });
                 }
+            }
+            tokio::select! {
+                returned = &mut returned => return returned.unwrap_or(Err(HandlerError::Cancelled)),
+                () = stopped.wait_for(StopReason::DAEMON_CANCELLED) => self.cancel(),
             }
         }
         // Without the loop, the call cannot be finished.
@@ -141,14 +151,19 @@ impl Waiting {
 
     fn reason(&self) -> u8 {
         let reason = self.stopped.as_ref().and_then(|stopped| stopped.reason());
-        reason.map_or(0, kopf_core::invoke::StopReason::bits)
+        reason.map_or(0, StopReason::bits)
+    }
+
+    fn cancel(&mut self) {
+        self.is_cancelled = true;
+        self.queue.push(Cancelling { call: self.id, reason: self.reason() });
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if !self.is_over {
-            self.queue.push(Cancelling { call: self.id, reason: self.reason() });
+        if !self.is_over && !self.is_cancelled {
+            self.cancel();
         }
     }
 }
@@ -255,7 +270,7 @@ impl Call {
     /// The reasons to stop so far, as the bits of `DaemonStoppingReason`.
     fn stop_reason(&self) -> u8 {
         let reason = self.call.stopped.as_ref().and_then(|stopped| stopped.reason());
-        reason.map_or(0, kopf_core::invoke::StopReason::bits)
+        reason.map_or(0, StopReason::bits)
     }
 
     /// The number of the term of this replica, if it has the right to act at this moment.

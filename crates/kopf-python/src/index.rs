@@ -35,6 +35,11 @@ impl NativeIndex {
 
 #[pymethods]
 impl NativeIndex {
+    /// How many values are under a key.
+    fn count(&self, key: u64) -> usize {
+        self.view().map_or(0, |view| view.count(&Value::from(key)))
+    }
+
     /// The values under a key, in the order of their coming.
     fn get<'py>(&self, py: Python<'py>, key: u64) -> Vec<Bound<'py, PyAny>> {
         let value = |value: Arc<dyn Any + Send + Sync>| {

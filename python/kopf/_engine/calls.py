@@ -184,7 +184,7 @@ class Calls:
             stopper.set(stoppers.DaemonStoppingReason(reason))
 
     def cancel(self, call_id: int, reason: int) -> None:
-        """Cancel a call that the engine does not wait for any more."""
+        """Cancel a call; the engine waits for the outcome of daemons only."""
         if reason:
             self.stop(call_id, reason)
         is_cancelled = not reason & _ABANDONED or reason & _CANCELLED
@@ -194,7 +194,8 @@ class Calls:
             if is_cancelled:
                 self._waiting.pop(call_id, None)
         elif is_cancelled:
-            self._abandoned.add(call_id)
+            if not reason & _CANCELLED:
+                self._abandoned.add(call_id)
             task.cancel()
         else:
             # It was never to be cancelled: it may go on until the event loop ends.
@@ -279,7 +280,7 @@ class Calls:
                 # It ends the event loop and the process, which give no reason themselves.
                 cause.logger.critical(f"{handler} ends the operator: {e!r}")
             self._fail(handler, call, e)
-            if not isinstance(e, (Exception, asyncio.CancelledError)):
+            if isinstance(e, (SystemExit, KeyboardInterrupt, GeneratorExit)):
                 raise
         else:
             if problem := self._hand_over(plan, call, cause, subrefs):

@@ -92,7 +92,7 @@ class _IndexingCause(_LazyFields, causes.IndexingCause):
 class _WatchingCause(_LazyFields, causes.WatchingCause):
     logger: Any = _make_logger(loggers.LocalObjectLogger)
     type: Any = _Lazy(lambda cause: cause._matter.event_type)
-    event: Any = _Lazy(lambda cause: {"type": cause.type, "object": cause.body._src})
+    event: Any = _Lazy(lambda cause: {"type": cause.type, "object": _plain(cause.body)})
 
 
 _CLASSES: dict[str, type[Any]] = {
@@ -239,6 +239,14 @@ def resource_of(fields: dict[str, Any]) -> references.Resource:
     for name in ("shortcuts", "categories", "subresources", "verbs"):
         fields[name] = frozenset(fields[name])
     return references.Resource(**fields)
+
+
+def _plain(body: bodies.Body) -> dict[str, Any]:
+    """Convert a body to a dict for ``json.dumps()`` and others; the body stays a view of it."""
+    raw: Any = body._src
+    plain: dict[str, Any] = raw.to_dict()
+    body._src = plain
+    return plain
 
 
 def _diff_of_change(cause: Any) -> diffs.Diff:

@@ -1,12 +1,18 @@
-"""Indexes: the engine keeps the entries of objects, Python keeps its own keys."""
+"""Indexes: the engine keeps the entries of objects, Python keeps its own keys.
+
+Copies that are made deeply, or sent to other processes, are those of ``kopf._handlers.indexing``:
+they keep the entries as they were.
+"""
 
 from __future__ import annotations
 
 import collections.abc
 import itertools
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kopf._handlers import indexing
 from kopf._structs import ephemera
 
 if TYPE_CHECKING:
@@ -16,26 +22,36 @@ _PRUNED_AT = 1000
 
 
 class Store(ephemera.Store[Any]):
-    """The values under one key, as they are now."""
+    """The values under one key: always the current ones, also if operators keep the store."""
 
-    def __init__(self, values: list[Any]) -> None:
+    def __init__(self, native: _native.NativeIndex, number: int) -> None:
         super().__init__()
-        self._values = values
+        self._native = native
+        self._number = number
 
     def __repr__(self) -> str:
-        return repr(self._values)
+        return repr(self._values())
 
     def __bool__(self) -> bool:
-        return bool(self._values)
+        return self._native.count(self._number) > 0
 
     def __len__(self) -> int:
-        return len(self._values)
+        return self._native.count(self._number)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._values)
+        return iter(self._values())
 
     def __contains__(self, value: object) -> bool:
-        return value in self._values
+        return value in self._values()
+
+    def __copy__(self) -> Store:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return indexing.store_of, (self._values(),)
+
+    def _values(self) -> list[Any]:
+        return self._native.get(self._number)
 
 
 class Index(ephemera.Index[Any, Any]):
@@ -46,6 +62,7 @@ class Index(ephemera.Index[Any, Any]):
         self._native = native
         self._numbers: dict[Any, int] = {}
         self._keys: dict[int, Any] = {}
+        self._stores: weakref.WeakValueDictionary[int, Store] = weakref.WeakValueDictionary()
         self._next = itertools.count(1)
         self._limit = _PRUNED_AT
 
@@ -63,14 +80,22 @@ class Index(ephemera.Index[Any, Any]):
 
     def __contains__(self, key: object) -> bool:
         number = self._numbers.get(key)
-        return number is not None and bool(self._native.get(number))
+        return number is not None and self._native.count(number) > 0
 
     def __getitem__(self, key: Any) -> Store:
         number = self._numbers.get(key)
-        values = [] if number is None else self._native.get(number)
-        if not values:
+        if number is None or not self._native.count(number):
             raise KeyError(key)
-        return Store(values)
+        store = self._stores.get(number)
+        if store is None:
+            store = self._stores[number] = Store(self._native, number)
+        return store
+
+    def __copy__(self) -> Index:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return indexing.index_of, ({key: list(store) for key, store in self.items()},)
 
     def entries(self, result: object) -> list[tuple[int, Any]] | None:
         """Convert the result of an indexing function; None keeps the former entries."""

@@ -202,7 +202,7 @@ def _operations(
 ) -> Collection[str] | None:
     if operation is not None:
         warnings.warn(
-            "operation= is deprecated, use operations={...}.", DeprecationWarning, stacklevel=4
+            "operation= is deprecated, use operations={...}.", DeprecationWarning, stacklevel=1
         )
         operations = frozenset({*(operations or ()), operation})
     if operations is not None and not operations:

@@ -66,7 +66,7 @@ class WebhookHandler(ResourceHandler):
         warnings.warn(
             "handler.operation is deprecated, use handler.operations",
             DeprecationWarning,
-            stacklevel=2,
+            stacklevel=1,
         )
         if not self.operations:
             return None

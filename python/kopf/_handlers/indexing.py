@@ -71,6 +71,20 @@ class Index(ephemera.Index[_K, _V]):
             del self._stores[key]
 
 
+def store_of(values: Iterable[_V]) -> Store[_V]:
+    """Make a store that does not belong to an operator."""
+    store = Store[_V]()
+    store._values.update(enumerate(values))
+    return store
+
+
+def index_of(entries: Mapping[_K, Iterable[_V]]) -> Index[_K, _V]:
+    """Make an index that does not belong to an operator."""
+    index = Index[_K, _V]()
+    index._stores.update({key: store_of(values) for key, values in entries.items()})
+    return index
+
+
 class OperatorIndexer:
     """One index, with the changes that the operator makes."""
 

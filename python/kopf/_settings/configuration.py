@@ -149,12 +149,12 @@ class QueueingSettings:
     @property
     def batch_window(self) -> float:
         """Has no effect; use of it is a mistake."""
-        warnings.warn(_BATCHING, DeprecationWarning, stacklevel=2)
+        warnings.warn(_BATCHING, DeprecationWarning, stacklevel=1)
         return self._batch_window
 
     @batch_window.setter
     def batch_window(self, value: float) -> None:
-        warnings.warn(_BATCHING, DeprecationWarning, stacklevel=2)
+        warnings.warn(_BATCHING, DeprecationWarning, stacklevel=1)
         self._batch_window = value
 
 
@@ -338,6 +338,6 @@ class OperatorSettings:
             "Batching settings are now queueing settings. "
             "Please rename `settings.batching` -> `settings.queueing`",
             DeprecationWarning,
-            stacklevel=2,
+            stacklevel=1,
         )
         return self.queueing

@@ -47,7 +47,7 @@ class StorageKeyFormingConvention(CollisionEvadingConvention):
         if len(prefix) > _MAX_KEY - _MAX_NAME - 1:
             warnings.warn(
                 "The annotations prefix is too long. It can cause errors when PATCHing.",
-                stacklevel=2,
+                stacklevel=1,
             )
         self.prefix = prefix
         self.v1 = v1

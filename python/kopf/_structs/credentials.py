@@ -83,7 +83,7 @@ class ConnectionInfo(KubeContext):
             "as_aiohttp_basic_auth() is deprecated, stop calling it. "
             "The basic auth already comes from as_http_headers().",
             DeprecationWarning,
-            stacklevel=2,
+            stacklevel=1,
         )
         return None
 

@@ -174,7 +174,7 @@ def label(
         warnings.warn(
             "force= is deprecated in kopf.label(); use forced=...",
             DeprecationWarning,
-            stacklevel=2,
+            stacklevel=1,
         )
         forced = force
     wanted: Mapping[str, str | None]

@@ -130,6 +130,31 @@ async def test_managed_webhooks_change_and_deny_objects(examples, kopf_operator,
             await loop.run_in_executor(None, lambda: examples.create("bad", spec={"bad": True}))
 
 
+async def test_webhooks_are_for_all_namespaces_as_in_kopf(kopf_operator, kopf_cluster):
+    async def server(fn):
+        yield {"service": {"name": "hooks", "namespace": "operators", "path": "/"}}
+        await asyncio.Event().wait()
+
+    @kopf.on.startup(id="start")
+    async def start(settings, **_):
+        settings.admission.server = server
+        settings.admission.managed = "auto.kopf.dev"
+
+    @kopf.on.mutate("pods", id="mutate")
+    async def mutate(**_):
+        pass
+
+    path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+
+    def configured():
+        items = kopf_cluster.request("GET", path)["items"]
+        return [webhook for item in items for webhook in item.get("webhooks") or []]
+
+    async with kopf_operator():
+        webhooks = await eventually(configured)
+    assert [webhook["namespaceSelector"] for webhook in webhooks] == [{}]
+
+
 async def test_admission_handlers_without_a_server_end_the_operator(examples, kopf_operator):
     @kopf.on.validate(*EX, id="validate")
     async def validate(**_):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import copy
+import json
 import logging
+import pickle
 import threading
 
 import pytest
@@ -183,6 +187,101 @@ async def test_indexes_have_any_keys_and_values(examples, kopf_operator):
     assert seen["one", 1][0]["metadata"]["name"] == "one"
 
 
+class Aborted(BaseException):
+    """Not an ``Exception``, as what several libraries stop their own work with."""
+
+
+async def test_errors_that_are_no_exceptions_are_errors_of_the_handler(
+    examples, kopf_operator, caplog
+):
+    tasks = []
+
+    def make_task(loop, coro, **options):
+        tasks.append(asyncio.Task(coro, loop=loop, **options))
+        return tasks[-1]
+
+    asyncio.get_running_loop().set_task_factory(make_task)
+
+    @kopf.on.create(*EX, id="fn", backoff=0.01)
+    async def fn(retry, **_):
+        if retry == 0:
+            raise Aborted("by a library")
+        return retry
+
+    async with kopf_operator():
+        examples.create()
+        await eventually(lambda: (examples.get().get("status") or {}).get("fn") == 1)
+    assert "failed with an exception and will try again" in caplog.text
+    assert "by a library" in caplog.text
+    assert [e for t in tasks if not t.cancelled() and (e := t.exception())] == []
+
+
+async def test_events_are_plain_dicts_as_decoded_from_json(examples, kopf_operator):
+    seen = []
+
+    @kopf.on.event(*EX, id="fn")
+    async def fn(event, body, spec, **_):
+        text = json.loads(json.dumps(event))
+        event["object"]["spec"]["n"] = event["object"]["extra"] = 5
+        seen.append((type(event["object"]), text, spec["n"], body["extra"]))
+
+    async with kopf_operator():
+        examples.create(spec={"n": 1})
+        await eventually(lambda: seen)
+    kind, text, *changed = seen[0]
+    assert kind is dict and text["type"] in ("ADDED", None) and text["object"]["spec"] == {"n": 1}
+    assert changed == [5, 5]
+
+
+async def test_stores_of_indexes_are_live_and_the_same(examples, kopf_operator):
+    kept = []
+
+    @kopf.index(*EX, id="names")
+    async def names(name, **_):
+        return name
+
+    @kopf.on.create(*EX, id="fn")
+    async def fn(names, **_):
+        assert names[None] is names[None] and names[None] == names[None]
+        kept.append(names[None])
+
+    async with kopf_operator():
+        examples.create("one")
+        await eventually(lambda: kept)
+        (store,) = kept
+        assert list(store) == ["one"] and store
+        examples.create("two")
+        await eventually(lambda: len(store) == 2 and "two" in store)
+        examples.delete("one")
+        examples.delete("two")
+        await eventually(lambda: not store and list(store) == [] and repr(store) == "[]")
+
+
+async def test_indexes_are_copied_and_sent_to_processes(examples, kopf_operator):
+    seen = []
+
+    @kopf.index(*EX, id="names")
+    async def names(name, **_):
+        return {(name, 1): [name]}
+
+    @kopf.on.create(*EX, id="fn")
+    async def fn(name, names, **_):
+        copies = copy.deepcopy(names), pickle.loads(pickle.dumps(names)), copy.copy(names)
+        seen.append((names, *copies, copy.deepcopy(names[name, 1])))
+
+    async with kopf_operator():
+        examples.create("one")
+        await eventually(lambda: seen)
+        names, *deep, shallow, store = seen[0]
+        examples.create("two")
+        await eventually(lambda: len(names) == 2)
+        assert [list(index) for index in deep] == [[("one", 1)]] * 2
+        assert [list(index["one", 1]) for index in deep] == [[["one"]]] * 2
+        assert list(store) == [["one"]] and len(shallow) == 2
+        assert isinstance(deep[0], kopf.Index) and isinstance(store, kopf.Store)
+        assert next(iter(store)) is not next(iter(names["one", 1]))
+
+
 async def test_daemons_get_their_cancellation_and_are_awaited(examples, kopf_operator):
     steps = []
 
@@ -203,6 +302,44 @@ async def test_daemons_get_their_cancellation_and_are_awaited(examples, kopf_ope
         examples.delete()
         await eventually(lambda: examples.get() is None)
         assert steps == ["started", "cancelled", "ended"]
+
+
+async def test_cancelled_daemons_may_finish_their_work(examples, kopf_operator, caplog):
+    started = []
+
+    @kopf.daemon(*EX, labels={"on": "yes"}, cancellation_timeout=5, id="ends")
+    async def ends(patch, **_):
+        started.append(True)
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        patch.spec["ended"] = True
+        return "done"
+
+    @kopf.daemon(*EX, labels={"on": "yes"}, cancellation_timeout=5, id="fails")
+    async def fails(**_):
+        started.append(True)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ValueError("at the end") from None
+
+    @kopf.daemon(*EX, labels={"on": "yes"}, cancellation_timeout=5, id="escalates")
+    async def escalates(**_):
+        started.append(True)
+        await asyncio.Event().wait()
+
+    with caplog.at_level(logging.INFO, "kopf.objects"):
+        async with kopf_operator():
+            examples.create(metadata={"labels": {"on": "yes"}})
+            await eventually(lambda: len(started) == 3)
+            examples.patch({"metadata": {"labels": None}})
+            await eventually(lambda: (examples.get().get("spec") or {}).get("ended"))
+            await eventually(lambda: not examples.get()["metadata"].get("finalizers"))
+    assert examples.get()["status"] == {"ends": "done"}
+    assert "Daemon 'ends' succeeded." in caplog.messages
+    failure = "Daemon 'fails' failed with an exception and will try again in 60 seconds: at the end"
+    assert failure in caplog.messages
+    assert caplog.messages.count("Daemon 'escalates' is cancelled. Will escalate.") == 1
 
 
 async def test_bodies_of_daemons_are_live(examples, kopf_operator):

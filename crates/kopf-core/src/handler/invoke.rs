@@ -37,6 +37,15 @@ pub trait Invoke: Send + Sync + 'static {
         self.invoke(call)
     }
 
+    /// Whether the handler is cancelled by [`StopReason::DAEMON_CANCELLED`], and its future ends with
+    /// the outcome of that, instead of being dropped.
+    ///
+    /// For daemons that may finish their work when they are cancelled, such as coroutines of another
+    /// event loop.
+    fn cancels_itself(&self) -> bool {
+        false
+    }
+
     /// Identifies the function: the same function registered twice under one id runs once per
     /// cause.
     ///
@@ -219,6 +228,8 @@ pub trait Stop: Send + Sync {
     fn wait(&self, timeout: Option<Duration>) -> BoxFuture<()>;
     /// The same for blocking code.
     fn wait_blocking(&self, timeout: Option<Duration>);
+    /// Waits until this is one of the reasons.
+    fn wait_for(&self, reason: StopReason) -> BoxFuture<()>;
 }
 
 /// Why a daemon should stop; there can be several reasons.
@@ -278,6 +289,10 @@ pub struct Indexes(RwLock<std::collections::HashMap<HandlerId, Arc<dyn IndexView
 pub trait IndexView: Send + Sync {
     /// The values under a key.
     fn get(&self, key: &Value) -> Vec<Arc<dyn Any + Send + Sync>>;
+    /// How many values are under a key.
+    fn count(&self, key: &Value) -> usize {
+        self.get(key).len()
+    }
     /// All keys.
     fn keys(&self) -> Vec<Value>;
 }

@@ -219,6 +219,7 @@ fn table_of_serving(serving: Serving) -> Value {
         conversion_bytes_max,
         buffered_bytes_max,
         liveness_timeout,
+        exempt_own_namespace,
     } = serving;
     json!({
         "connections_max": connections_max,
@@ -233,6 +234,7 @@ fn table_of_serving(serving: Serving) -> Value {
         "conversion_bytes_max": conversion_bytes_max,
         "buffered_bytes_max": buffered_bytes_max,
         "liveness_timeout": seconds(liveness_timeout),
+        "exempt_own_namespace": exempt_own_namespace,
     })
 }
 

@@ -169,6 +169,7 @@ fn webhook(
     let is_builtin =
         |rule: &Value| rule["apiGroups"][0].as_str().is_some_and(|group| !groups::is_custom(group));
     let has_builtin = rules.iter().any(is_builtin);
+    let is_exempting = admission.runtime.context.settings.read().serving.exempt_own_namespace;
     Some(json!({
         "name": webhook_name(&handler.id, name),
         "sideEffects": if options.side_effects { "NoneOnDryRun" } else { "None" },
@@ -176,7 +177,7 @@ fn webhook(
         "matchPolicy": "Equivalent",
         "rules": rules,
         "objectSelector": object_selector(handler),
-        "namespaceSelector": namespace_selector(client_config, has_builtin),
+        "namespaceSelector": namespace_selector(client_config, is_exempting && has_builtin),
         "clientConfig": addressed(client_config, &handler.id),
         "timeoutSeconds": TIMEOUT_SECONDS,
         "admissionReviewVersions": ["v1", "v1beta1"],
@@ -226,8 +227,8 @@ fn webhook_name(id: &str, configuration: &str) -> String {
 
 /// Excludes the operator's own namespace if its start could be blocked by webhooks for pods, leases
 /// and the like, which have no response while it is down.
-fn namespace_selector(client_config: &Value, has_builtin: bool) -> Value {
-    match client_config["service"]["namespace"].as_str().filter(|_| has_builtin) {
+fn namespace_selector(client_config: &Value, is_exempt: bool) -> Value {
+    match client_config["service"]["namespace"].as_str().filter(|_| is_exempt) {
         Some(own) => json!({"matchExpressions": [
             {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [own]},
         ]}),

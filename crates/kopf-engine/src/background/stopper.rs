@@ -81,6 +81,21 @@ impl Stop for Stopper {
             }
         }
     }
+
+    fn wait_for(&self, reason: StopReason) -> BoxFuture<()> {
+        let stopper = self.clone();
+        Box::pin(async move {
+            loop {
+                let notified = stopper.0.waiting.notified();
+                tokio::pin!(notified);
+                notified.as_mut().enable();
+                if stopper.reason().is_some_and(|current| current.contains(reason)) {
+                    return;
+                }
+                notified.await;
+            }
+        })
+    }
 }
 
 #[cfg(test)]

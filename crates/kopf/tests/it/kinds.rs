@@ -194,6 +194,10 @@ impl Stop for AlreadyStopped {
     }
 
     fn wait_blocking(&self, _: Option<Duration>) {}
+
+    fn wait_for(&self, _: StopReason) -> BoxFuture<()> {
+        Box::pin(async {})
+    }
 }
 
 #[kopf::on::daemon(

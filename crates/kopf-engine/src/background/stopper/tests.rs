@@ -43,3 +43,15 @@ fn blocking_code_is_woken_too() {
     waiting.join().expect("the thread ends");
     stopper.wait_blocking(Some(Duration::from_secs(60)));
 }
+
+#[tokio::test]
+async fn one_reason_is_waited_for_among_others() {
+    let stopper = Stopper::default();
+    stopper.set(StopReason::RESOURCE_DELETED);
+    let mut waiting = stopper.wait_for(StopReason::DAEMON_CANCELLED);
+    let early = tokio::time::timeout(Duration::from_millis(10), &mut waiting).await;
+    assert!(early.is_err());
+    stopper.set(StopReason::DAEMON_CANCELLED);
+    waiting.await;
+    stopper.wait_for(StopReason::RESOURCE_DELETED).await;
+}
