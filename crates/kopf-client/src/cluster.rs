@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
-use http::{HeaderValue, Method, Request, header};
+use http::{HeaderName, HeaderValue, Method, Request, header};
 use http_body_util::BodyExt as _;
 use kopf_model::{Object, ParseError};
 use kube::client::Body;
@@ -16,7 +16,8 @@ use parking_lot::{Mutex, RwLock};
 use tower::BoxError;
 
 use crate::error::{Failure, RequestError};
-use crate::fence::{self, Fence, FencedClient};
+use crate::fence::{self, Fence, FencedClient, Gate};
+use crate::http1::Message;
 use crate::limiter::{Limiter, Urgency};
 use crate::login::{Credentials, FixedLogin, Login};
 use crate::policy::Policy;
@@ -30,7 +31,7 @@ const ANSWER_MAX: usize = 1 << 30;
 
 /// The only access to a cluster; cheap to clone.
 #[derive(Clone)]
-pub struct Cluster(Arc<Inner>, Option<Fence>);
+pub struct Cluster(Arc<Inner>, Option<Gate>);
 
 struct Inner {
     vault: Arc<Vault>,
@@ -86,7 +87,7 @@ impl Cluster {
     /// A write that was started under one right is never sent under another.
     #[must_use]
     pub fn fenced_by(&self, fence: Fence) -> Self {
-        Self(Arc::clone(&self.0), Some(fence))
+        Self(Arc::clone(&self.0), Some(Gate::new(fence)))
     }
 
     /// The same cluster without the fence, for the code that decides whether it is open.
@@ -301,10 +302,10 @@ impl Cluster {
 
     /// The same cluster, limited to our current right.
     fn bound(&self, outgoing: &Outgoing) -> Self {
-        let Some(fence) = self.1.clone().filter(|_| outgoing.changes()) else {
-            return self.clone();
-        };
-        self.fenced_by(fence::bound(&fence))
+        match self.1.as_ref().filter(|_| outgoing.changes()) {
+            Some(gate) => Self(Arc::clone(&self.0), Some(gate.bound())),
+            None => self.clone(),
+        }
     }
 
     async fn fetch_once(
@@ -348,13 +349,13 @@ impl Cluster {
             Lane::Watching => &session.watching,
             Lane::Writing => &session.writing,
         };
-        let fence = self.1.as_ref().filter(|_| outgoing.changes());
-        let request = outgoing.to_request()?;
+        let gate = self.1.as_ref().filter(|_| outgoing.changes());
+        outgoing.check()?;
         let fenced = |error: fence::Fenced| {
             let (method, path) = (&outgoing.method, &outgoing.path);
             RequestError::local(Failure::Fenced, method, path, error.to_string())
         };
-        let sent = fence::send_while_open(fence, door.send(request)).await.map_err(fenced)?;
+        let sent = fence::send_while_open(gate, door.send(outgoing)).await.map_err(fenced)?;
         let response = match sent {
             Ok(response) => response,
             Err(error) => {
@@ -422,20 +423,38 @@ impl Outgoing {
         self.method != Method::GET && !self.path.contains("dryRun=All")
     }
 
-    fn to_request(&self) -> Result<Request<Body>, RequestError> {
-        let agent = concat!("kopf/", env!("CARGO_PKG_VERSION"));
-        let mut builder = Request::builder()
-            .method(self.method.clone())
-            .uri(&self.path)
-            .header(header::ACCEPT, HeaderValue::from_static(self.accept))
-            .header(header::USER_AGENT, HeaderValue::from_static(agent));
-        if let Some(content_type) = self.content_type {
-            builder = builder.header(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    /// Fails if the path cannot be sent as it is.
+    fn check(&self) -> Result<(), RequestError> {
+        // All visible characters of ASCII except `"`, `#`, `<`, `>` and the backtick.
+        let is_usual = |byte| matches!(byte, b'!' | b'$'..=b';' | b'=' | b'?'..=b'_' | b'a'..=b'~');
+        if self.path.starts_with('/') && self.path.bytes().all(is_usual) {
+            return Ok(());
         }
-        builder.body(Body::from(self.body.clone())).map_err(|error| {
-            let message = format!("the request is malformed: {error}");
-            RequestError::local(Failure::Malformed, &self.method, &self.path, message)
-        })
+        let message = "the request is malformed: its path is invalid".to_owned();
+        Err(RequestError::local(Failure::Malformed, &self.method, &self.path, message))
+    }
+
+    /// Its own headers.
+    fn headers(&self) -> impl Iterator<Item = (HeaderName, &'static str)> {
+        let agent = concat!("kopf/", env!("CARGO_PKG_VERSION"));
+        let content_type = self.content_type.map(|it| (header::CONTENT_TYPE, it));
+        [(header::ACCEPT, self.accept), (header::USER_AGENT, agent)].into_iter().chain(content_type)
+    }
+
+    /// Writes its own headers.
+    pub(crate) fn write_headers(&self, message: &mut Message) {
+        for (name, value) in self.headers() {
+            message.push(name.as_str(), value.as_bytes());
+        }
+    }
+
+    /// The same request for a client created elsewhere.
+    pub(crate) fn to_request(&self) -> Result<Request<Body>, http::Error> {
+        let mut builder = Request::builder().method(self.method.clone()).uri(&self.path);
+        for (name, value) in self.headers() {
+            builder = builder.header(name, HeaderValue::from_static(value));
+        }
+        builder.body(Body::from(self.body.clone()))
     }
 }
 
@@ -486,3 +505,6 @@ fn no_login(outgoing: &Outgoing, error: crate::LoginError) -> RequestError {
     failed.source = Some(Box::new(error));
     failed
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,7 +17,32 @@ pub type Fence = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
 
 tokio::task_local! {
     /// The fence of the handler that this task runs.
-    static FENCE: Fence;
+    static FENCE: Gate;
+}
+
+/// A fence, possibly limited to one right: what was begun under it is never sent under another.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    fence: Fence,
+    /// The right under which something was begun, if there was one.
+    begun_under: Option<Option<u64>>,
+}
+
+impl Gate {
+    /// A fence for anything.
+    pub(crate) fn new(fence: Fence) -> Self {
+        Self { fence, begun_under: None }
+    }
+
+    /// The same fence for what begins now.
+    pub(crate) fn bound(&self) -> Self {
+        Self { fence: Arc::clone(&self.fence), begun_under: Some((self.fence)()) }
+    }
+
+    fn is_open(&self) -> bool {
+        let now = (self.fence)();
+        now.is_some() && self.begun_under.is_none_or(|right| right == now)
+    }
 }
 
 /// Why a write was not sent.
@@ -25,16 +50,9 @@ tokio::task_local! {
 #[error("this replica does not lead (any more)")]
 pub(crate) struct Fenced;
 
-/// The fence limited to our current right: what was begun under one right is never sent under
-/// another.
-pub(crate) fn bound(fence: &Fence) -> Fence {
-    let (right, fence) = (fence(), Arc::clone(fence));
-    Arc::new(move || fence().filter(|now| Some(*now) == right))
-}
-
 /// Runs a handler whose writes are sent only while our current right is valid.
 pub async fn within_fence<F: Future>(fence: &Fence, handler: F) -> F::Output {
-    FENCE.scope(bound(fence), handler).await
+    FENCE.scope(Gate::new(Arc::clone(fence)).bound(), handler).await
 }
 
 /// Keeps a function behind the current fence, if there is one, when it runs on another thread.
@@ -46,24 +64,24 @@ pub fn carry_fence<R>(function: impl FnOnce() -> R) -> impl FnOnce() -> R {
     }
 }
 
-fn current() -> Option<Fence> {
-    FENCE.try_with(Arc::clone).ok()
+fn current() -> Option<Gate> {
+    FENCE.try_with(Gate::clone).ok()
 }
 
 /// The fence that a request of user code must pass.
-pub(crate) fn of_request(method: &Method) -> Option<Fence> {
+pub(crate) fn of_request(method: &Method) -> Option<Gate> {
     current().filter(|_| !method.is_safe())
 }
 
 /// Sends while the fence is open: it is checked before the first step and before every further one,
 /// such as after a connection was established. Nothing is sent after it has closed.
 pub(crate) async fn send_while_open<F: Future>(
-    fence: Option<&Fence>,
+    gate: Option<&Gate>,
     sending: F,
 ) -> Result<F::Output, Fenced> {
     let mut sending = std::pin::pin!(sending);
-    std::future::poll_fn(|context| match fence {
-        Some(fence) if fence().is_none() => Poll::Ready(Err(Fenced)),
+    std::future::poll_fn(|context| match gate {
+        Some(gate) if !gate.is_open() => Poll::Ready(Err(Fenced)),
         _ => sending.as_mut().poll(context).map(Ok),
     })
     .await

@@ -8,6 +8,7 @@ mod cluster;
 mod discovery;
 mod error;
 mod fence;
+mod http1;
 mod limiter;
 mod login;
 mod login_error;
@@ -40,5 +41,7 @@ pub use policy::Policy;
 pub use reentry::carry_login;
 pub use schemas::schema_hashes;
 pub use service_account::ServiceAccount;
-pub use watch::{ChangeKind, Collection, Observation, Part, Remembered, WatchLimits, Watcher};
+pub use watch::{
+    Batch, ChangeKind, Collection, Observation, Part, Remembered, WatchLimits, Watcher,
+};
 pub use write::{PatchContent, Target};

@@ -1,20 +1,21 @@
 //! The headers that a login adds to every request: credentials and configured headers.
 
 use bytes::Bytes;
-use http::header::AUTHORIZATION;
-use http::{HeaderMap, Request, Response};
+use http::header::{AUTHORIZATION, HOST};
+use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::Empty;
 use kube::Config;
 use kube::client::ConfigExt as _;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
+use crate::http1::{Message, headers_text};
 use crate::secrets::Secrets;
 
 /// The headers of a login.
 pub(crate) enum Marks {
-    /// Always the same.
-    Fixed(HeaderMap),
+    /// Always the same, also as text.
+    Fixed(HeaderMap, Vec<u8>),
     /// From files and plugins, whose results change.
     Changing(Echo),
 }
@@ -39,13 +40,38 @@ impl Marks {
         if auth.exec.is_some() || auth.auth_provider.is_some() || auth.token_file.is_some() {
             return Ok(Self::Changing(echo));
         }
-        Ok(Self::Fixed(asked(echo).await?))
+        let marks = asked(echo).await?;
+        let text = headers_text(&marks);
+        Ok(Self::Fixed(marks, text))
+    }
+
+    /// Writes the headers into a request, and the host unless it is one of them.
+    pub(crate) async fn write(
+        &self,
+        message: &mut Message,
+        host: &HeaderValue,
+    ) -> Result<(), BoxError> {
+        let has_host = match self {
+            Self::Fixed(marks, text) => {
+                message.push_text(text);
+                marks.contains_key(HOST)
+            }
+            Self::Changing(echo) => {
+                let marks = asked(echo.clone()).await?;
+                message.push_all(&marks);
+                marks.contains_key(HOST)
+            }
+        };
+        if !has_host {
+            message.push(HOST.as_str(), host.as_bytes());
+        }
+        Ok(())
     }
 
     /// Adds the headers to a request.
     pub(crate) async fn add(&self, headers: &mut HeaderMap) -> Result<(), BoxError> {
         match self {
-            Self::Fixed(marks) => append(headers, marks),
+            Self::Fixed(marks, _) => append(headers, marks),
             Self::Changing(echo) => append(headers, &asked(echo.clone()).await?),
         }
         Ok(())

@@ -1,7 +1,8 @@
 //! Connections to one server over HTTP/1.1, kept for the next requests.
 //!
 //! The pool of `hyper-util` supports any number of servers: it looks up the server and starts a
-//! task for every request. Here, the body of a response returns its connection.
+//! task for every request. Here, the body of a response returns its connection. See `http1` for what
+//! is sent on it.
 
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
@@ -11,15 +12,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Request, Response, Uri, header};
-use http_body::{Body as _, Frame, SizeHint};
+use http::{HeaderValue, Method, Request, Response, Uri, header};
+use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{self, SendRequest};
+use hyper::client::conn::http1::handshake;
 use kube::client::Body;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tower::{BoxError, Service, ServiceExt as _};
+
+use crate::http1::{Broken, Connection, Framing, Message, Stream};
 
 /// How many idle connections are kept: as many as there may be concurrent writes, since with fewer
 /// most writes of a burst would need a new connection.
@@ -50,17 +53,10 @@ struct Inner {
 /// Establishes a connection.
 type Connect = Box<dyn Fn() -> BoxFuture<'static, Result<Stream, BoxError>> + Send + Sync>;
 
-/// A connection of any kind, so that the code on top of it is compiled once.
-type Stream = Box<dyn ByteStream>;
-
-trait ByteStream: hyper::rt::Read + hyper::rt::Write + Send + Unpin {}
-
-impl<T: hyper::rt::Read + hyper::rt::Write + Send + Unpin> ByteStream for T {}
-
 #[derive(Default)]
 struct Idle {
     /// The most recently used ones come last.
-    connections: Vec<(SendRequest<Body>, Instant)>,
+    connections: Vec<(Connection, Instant)>,
     /// Whether a task closes those that are idle for too long.
     is_swept: bool,
 }
@@ -68,8 +64,8 @@ struct Idle {
 /// The body of a response; its connection is released at the end, and closed if it is dropped
 /// before.
 pub(crate) struct Held {
-    body: Incoming,
-    connection: Option<(SendRequest<Body>, Arc<Inner>)>,
+    framing: Framing,
+    connection: Option<(Connection, Arc<Inner>)>,
 }
 
 /// No connection could be established.
@@ -100,45 +96,68 @@ impl Pool {
         }))
     }
 
+    /// Begins a request to this server, whose address may have a path.
+    pub(crate) fn message(&self, method: &Method, path: &str, body: Bytes) -> Message {
+        Message::begin(method, [&self.0.base_path, path], body)
+    }
+
+    /// The `Host` header.
+    pub(crate) fn host(&self) -> &HeaderValue {
+        &self.0.host
+    }
+
     /// Sends a request. If it could not be sent on an idle connection, it is sent on another one.
-    pub(crate) async fn send(
-        &self,
-        mut request: Request<Body>,
-    ) -> Result<Response<Held>, BoxError> {
-        self.0.address(&mut request);
+    pub(crate) async fn send(&self, message: &Message) -> Result<Response<Held>, BoxError> {
         loop {
-            let (mut sender, is_reused) = match self.0.take() {
+            let (mut connection, is_reused) = match self.0.take() {
                 Some(idle) => (idle, true),
                 None => self.connection().await?,
             };
-            let mut failed = match sender.try_send_request(request).await {
-                Ok(response) => return Ok(response.map(|body| Held::new(body, sender, &self.0))),
-                Err(failed) => failed,
-            };
-            match failed.take_message() {
+            match connection.exchange(message).await {
+                Ok(head) => {
+                    let mut response = Response::new(Held::new(head.framing, connection, &self.0));
+                    (*response.status_mut(), *response.headers_mut()) = (head.status, head.headers);
+                    return Ok(response);
+                }
                 // The server has closed it meanwhile.
-                Some(unsent) if is_reused => request = unsent,
-                _ => return Err(failed.into_error().into()),
+                Err(failed) if failed.is_unsent && is_reused => {}
+                Err(failed) => return Err(failed.error.into()),
             }
         }
     }
 
+    /// Sends a request of user code that changes the protocol of its connection, which is never
+    /// used again.
+    pub(crate) async fn upgrade(
+        &self,
+        mut request: Request<Body>,
+    ) -> Result<Response<Incoming>, BoxError> {
+        self.0.address(&mut request);
+        let stream = self.0.open().await?;
+        let (mut sender, connection) = handshake(stream).await?;
+        tokio::spawn(async move {
+            // The caller that waits for the response gets failures too.
+            let _ = connection.with_upgrades().await;
+        });
+        Ok(sender.send_request(request).await?)
+    }
+
     /// A new connection, or one that becomes idle before; returns whether it is the latter.
-    async fn connection(&self) -> Result<(SendRequest<Body>, bool), BoxError> {
+    async fn connection(&self) -> Result<(Connection, bool), BoxError> {
         let inner = Arc::clone(&self.0);
-        let mut connecting = Box::pin(async move { inner.open().await });
+        let mut connecting = Box::pin(async move { inner.open().await.map(Connection::new) });
         loop {
             tokio::select! {
                 biased;
-                opened = &mut connecting => return opened.map(|sender| (sender, false)),
+                opened = &mut connecting => return opened.map(|connection| (connection, false)),
                 () = self.0.released.notified() => {}
             }
             if let Some(idle) = self.0.take() {
                 let inner = Arc::clone(&self.0);
                 tokio::spawn(async move {
                     // Others may use it once it is established.
-                    if let Ok(sender) = connecting.await {
-                        release(&inner, sender);
+                    if let Ok(connection) = connecting.await {
+                        release(&inner, connection);
                     }
                 });
                 return Ok((idle, true));
@@ -148,14 +167,8 @@ impl Pool {
 }
 
 impl Inner {
-    async fn open(&self) -> Result<SendRequest<Body>, BoxError> {
-        let stream = (self.connect)().await.map_err(Unconnected)?;
-        let (sender, connection) = http1::handshake(stream).await?;
-        tokio::spawn(async move {
-            // The caller that waits for the response gets failures too.
-            let _ = connection.with_upgrades().await;
-        });
-        Ok(sender)
+    async fn open(&self) -> Result<Stream, BoxError> {
+        Ok((self.connect)().await.map_err(Unconnected)?)
     }
 
     /// Addresses a request to this server, whose address may have a path.
@@ -174,38 +187,25 @@ impl Inner {
     }
 
     /// The most recently used idle connection, which is least likely to be closed.
-    fn take(&self) -> Option<SendRequest<Body>> {
+    fn take(&self) -> Option<Connection> {
         let mut idle = self.idle.lock();
-        while let Some((sender, since)) = idle.connections.pop() {
-            if sender.is_ready() && since.elapsed() < IDLE_KEPT {
-                return Some(sender);
+        while let Some((mut connection, since)) = idle.connections.pop() {
+            if since.elapsed() < IDLE_KEPT && connection.is_open() {
+                return Some(connection);
             }
         }
         None
     }
 }
 
-/// Keeps a connection for the next request, once it is ready.
-fn release(inner: &Arc<Inner>, mut sender: SendRequest<Body>) {
-    if sender.is_closed() {
+/// Keeps a connection for the next request, if there may be one.
+fn release(inner: &Arc<Inner>, mut connection: Connection) {
+    if !connection.recycle() {
         return;
     }
-    if !sender.is_ready() {
-        let inner = Arc::clone(inner);
-        tokio::spawn(async move {
-            if sender.ready().await.is_ok() {
-                keep(&inner, sender);
-            }
-        });
-        return;
-    }
-    keep(inner, sender);
-}
-
-fn keep(inner: &Arc<Inner>, sender: SendRequest<Body>) {
     let mut idle = inner.idle.lock();
     if idle.connections.len() < IDLE_MAX {
-        idle.connections.push((sender, Instant::now()));
+        idle.connections.push((connection, Instant::now()));
     }
     if !std::mem::replace(&mut idle.is_swept, true) {
         tokio::spawn(sweep(Arc::downgrade(inner)));
@@ -239,11 +239,11 @@ impl Idle {
     fn close_old(&mut self) {
         // The least recently used ones come first.
         let mut surplus = self.connections.len().saturating_sub(IDLE_FEW);
-        self.connections.retain(|(sender, since)| {
+        self.connections.retain_mut(|(connection, since)| {
             let is_surplus = surplus > 0;
             surplus = surplus.saturating_sub(1);
             let kept = if is_surplus { SURPLUS_KEPT } else { IDLE_KEPT };
-            since.elapsed() < kept && !sender.is_closed()
+            since.elapsed() < kept && connection.is_open()
         });
     }
 }
@@ -260,49 +260,49 @@ fn host_of(address: &Uri) -> HeaderValue {
 }
 
 impl Held {
-    fn new(body: Incoming, sender: SendRequest<Body>, inner: &Arc<Inner>) -> Self {
-        let mut held = Self { body, connection: Some((sender, Arc::clone(inner))) };
+    fn new(framing: Framing, connection: Connection, inner: &Arc<Inner>) -> Self {
+        let mut held = Self { framing, connection: Some((connection, Arc::clone(inner))) };
         held.release_at_end();
         held
     }
 
     fn release_at_end(&mut self) {
-        if self.body.is_end_stream()
-            && let Some((sender, inner)) = self.connection.take()
+        if self.framing.is_over()
+            && let Some((connection, inner)) = self.connection.take()
         {
-            release(&inner, sender);
+            release(&inner, connection);
         }
     }
 }
 
 impl http_body::Body for Held {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = Broken;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let Self { framing, connection } = &mut *self;
+        let Some((open, _)) = connection else { return Poll::Ready(None) };
+        let polled = open.poll_body(framing, context);
         match &polled {
-            Poll::Ready(None) => {
-                if let Some((sender, inner)) = self.connection.take() {
-                    release(&inner, sender);
-                }
-            }
-            Poll::Ready(Some(Ok(_))) => self.release_at_end(),
-            Poll::Ready(Some(Err(_))) => self.connection = None,
+            Poll::Ready(Some(Err(_))) => *connection = None,
+            Poll::Ready(_) => self.release_at_end(),
             Poll::Pending => {}
         }
-        polled
+        polled.map_ok(Frame::data)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.framing.is_over()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match self.framing {
+            Framing::Length(left) => SizeHint::with_exact(left),
+            Framing::Chunks(_) | Framing::UntilClosed => SizeHint::default(),
+        }
     }
 }
 

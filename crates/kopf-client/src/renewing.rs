@@ -33,13 +33,11 @@ impl Renewing {
         let fence = fence::of_request(&parts.method);
         // Kept, since it may have to be sent again.
         let bytes = body.collect_bytes().await?;
-        let again = |parts: &http::request::Parts| {
-            Request::from_parts(parts.clone(), Body::from(bytes.clone()))
-        };
+        let again = || Request::from_parts(parts.clone(), bytes.clone());
         let first = self.vault.session().await?;
         let mut session = Arc::clone(&first);
         loop {
-            let sending = session.writing.send(again(&parts));
+            let sending = session.writing.forward(again());
             let refusal = match fence::send_while_open(fence.as_ref(), sending).await? {
                 Ok(response) if response.status() == StatusCode::UNAUTHORIZED => Ok(response),
                 Err(error) if is_certificate_rejected(&*error) => Err(error),

@@ -7,9 +7,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
+use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE};
+use http::uri::PathAndQuery;
 use http::{Request, Response};
 use http_body_util::Either;
+use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::HttpConnector;
 use jiff::Timestamp;
 use kube::client::Body;
@@ -18,6 +22,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;
 use tower::BoxError;
 
+use crate::cluster::Outgoing;
 use crate::login::{Connection, ConnectionInfo, Credentials, Login};
 use crate::login_error::{LoginError, unusable};
 use crate::marks::Marks;
@@ -56,8 +61,9 @@ pub(crate) struct Session {
     expiration: Option<Timestamp>,
 }
 
-/// A response from a transport.
-pub(crate) type Answer = Response<Either<Held, Body>>;
+/// A response from a transport: on one of our connections, on one that changes its protocol, or from
+/// a client created elsewhere.
+pub(crate) type Answer = Response<Either<Held, Either<Incoming, Body>>>;
 
 /// Where requests are sent.
 #[derive(Clone)]
@@ -69,15 +75,46 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    pub(crate) async fn send(&self, mut request: Request<Body>) -> Result<Answer, BoxError> {
-        match self {
-            Self::Made(client) => Ok(client.send(request).await?.map(Either::Right)),
-            Self::Own(pool, marks) => {
-                marks.add(request.headers_mut()).await?;
-                Ok(pool.send(request).await?.map(Either::Left))
-            }
-        }
+    /// Sends a request of the engine. The headers of a successful response are not read.
+    pub(crate) async fn send(&self, outgoing: &Outgoing) -> Result<Answer, BoxError> {
+        let (pool, marks) = match self {
+            Self::Made(client) => return by_client(client, outgoing.to_request()?).await,
+            Self::Own(pool, marks) => (pool, marks),
+        };
+        let Outgoing { method, path, body, .. } = outgoing;
+        let mut message = pool.message(method, path, body.clone());
+        outgoing.write_headers(&mut message);
+        marks.write(&mut message, pool.host()).await?;
+        Ok(pool.send(&message.end(method)).await?.map(Either::Left))
     }
+
+    /// Sends a request of user code.
+    pub(crate) async fn forward(&self, mut request: Request<Bytes>) -> Result<Answer, BoxError> {
+        let (pool, marks) = match self {
+            Self::Made(client) => return by_client(client, request.map(Body::from)).await,
+            Self::Own(pool, marks) => (pool, marks),
+        };
+        marks.add(request.headers_mut()).await?;
+        if request.headers().contains_key(UPGRADE) {
+            let response = pool.upgrade(request.map(Body::from)).await?;
+            return Ok(response.map(|body| Either::Right(Either::Left(body))));
+        }
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        let mut message = pool.message(&parts.method, path, body).with_headers();
+        let mut headers = parts.headers;
+        for framing in [CONTENT_LENGTH, TRANSFER_ENCODING] {
+            headers.remove(framing);
+        }
+        headers.entry(HOST).or_insert_with(|| pool.host().clone());
+        message.push_all(&headers);
+        Ok(pool.send(&message.end(&parts.method)).await?.map(Either::Left))
+    }
+}
+
+async fn by_client(client: &Client, request: Request<Body>) -> Result<Answer, BoxError> {
+    let response = client.send(request).await?;
+    Ok(response.map(|body| Either::Right(Either::Right(body))))
 }
 
 /// How to connect; by default, as in the credentials.

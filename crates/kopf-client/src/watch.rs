@@ -12,6 +12,7 @@ use http_body_util::BodyExt as _;
 use kopf_model::{Object, Resource, backoff};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -88,6 +89,9 @@ pub struct WatchLimits {
     /// The next page of a list is delayed while more objects than this are waiting to be handled.
     pub backlog_max: usize,
 }
+
+/// Observations in their order; outside of bursts, events arrive one by one.
+pub type Batch = SmallVec<[Observation; 2]>;
 
 /// An observation.
 #[derive(Clone, Debug)]
@@ -173,8 +177,8 @@ pub struct Watcher<T> {
     cluster: Cluster,
     collection: Collection,
     tag: T,
-    sink: mpsc::Sender<(T, Vec<Observation>)>,
-    batch: Vec<Observation>,
+    sink: mpsc::Sender<(T, Batch)>,
+    batch: Batch,
     failures: u32,
     /// Whether the stream has not yet sent everything that exists.
     is_initial: bool,
@@ -218,7 +222,7 @@ impl<T: Clone + Send + Sync + 'static> Watcher<T> {
         cluster: Cluster,
         mut collection: Collection,
         tag: T,
-        sink: mpsc::Sender<(T, Vec<Observation>)>,
+        sink: mpsc::Sender<(T, Batch)>,
     ) -> Self {
         Self {
             following: collection.part.take().map(Following::new),
@@ -226,7 +230,7 @@ impl<T: Clone + Send + Sync + 'static> Watcher<T> {
             collection,
             tag,
             sink,
-            batch: Vec::new(),
+            batch: Batch::new(),
             failures: 0,
             is_initial: false,
             refuses_streaming: false,

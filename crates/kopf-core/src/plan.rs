@@ -102,7 +102,7 @@ impl From<StorageError> for PlanError {
 
 /// The work of a cycle.
 #[derive(Clone)]
-pub struct Agenda {
+pub struct Agenda<'a> {
     /// What happened; `None` if no handler could ever apply to the object.
     pub change: Option<Change>,
     /// What to do about the finalizer.
@@ -115,7 +115,7 @@ pub struct Agenda {
     pub lines: Vec<Line>,
     /// Whether the handlers must wait until the finalizer is on the object.
     pub finalizer_first: bool,
-    owned: Vec<Arc<Handler>>,
+    owned: &'a [Arc<Handler>],
     early: Patch,
     /// The changes for handlers that run again.
     reruns: Vec<(HandlerId, Change)>,
@@ -158,12 +158,12 @@ pub struct Plan {
     pub lines: Vec<Line>,
 }
 
-impl Agenda {
+impl<'a> Agenda<'a> {
     /// Decides what to do about a change that [`crate::cause::detect`] has found in the snapshot.
     ///
     /// # Errors
     /// Fails when the state stored on the object cannot be read, or when a filter fails.
-    pub fn make(inputs: Inputs<'_>, change: Change) -> Result<Self, PlanError> {
+    pub fn make(inputs: Inputs<'a>, change: Change) -> Result<Self, PlanError> {
         let Inputs { snapshot, changing, finalizer, .. } = inputs;
         let subject = &snapshot.subject;
         let is_of_interest = select::is_of_interest(changing, subject, &change)?;
@@ -188,7 +188,7 @@ impl Agenda {
             state: State::default(),
             lines: Vec::new(),
             finalizer_first: false,
-            owned: changing.to_vec(),
+            owned: changing,
             early: Patch::default(),
             reruns: Vec::new(),
             rerun_outdated: inputs.rerun_outdated,
@@ -214,9 +214,9 @@ impl Agenda {
         if !change.reason.has_handlers() && change.reason != Reason::Noop {
             return Ok(());
         }
-        let mut state = State::load(storage, object, &self.owned, inputs.now)?;
+        let mut state = State::load(storage, object, self.owned, inputs.now)?;
         if change.reason.has_handlers() {
-            self.selected = select::for_change(&self.owned, subject, change)?;
+            self.selected = select::for_change(self.owned, subject, change)?;
         }
         let mut recheck = Recheck::default();
         if inputs.rerun_outdated && change.reason != Reason::Delete {
@@ -226,7 +226,7 @@ impl Agenda {
                 change,
                 selected: &self.selected,
                 subject,
-                owned: &self.owned,
+                owned: self.owned,
                 stored: &state,
                 remembered: inputs.remembered,
                 subs: &|parent| inputs.subs_of(parent, last_handled),
@@ -288,7 +288,7 @@ impl Agenda {
         self.state.repurpose(&self.selected);
         if !self.state.extras().is_empty() {
             let (storage, object) = (&*inputs.storages.progress, inputs.snapshot.object());
-            self.state.purge(storage, object, &self.owned, &mut self.early)?;
+            self.state.purge(storage, object, self.owned, &mut self.early)?;
             // Otherwise, they would be remembered, and superseded again in the next turn.
             self.state.keep_current();
         }
@@ -452,12 +452,12 @@ impl Agenda {
                 plan.lines.push(logtext::processed(change.reason, counts.succeeded, counts.failed));
                 let subject = &inputs.snapshot.subject;
                 if let Some(created) =
-                    recheck::created_state(change, subject, &self.owned, &self.state)?
+                    recheck::created_state(change, subject, self.owned, &self.state)?
                 {
                     self.continue_with_update(inputs, &created, plan)?;
                     return Ok(wake_at);
                 }
-                self.state.purge(&*storages.progress, object, &self.owned, &mut plan.patch)?;
+                self.state.purge(&*storages.progress, object, self.owned, &mut plan.patch)?;
             }
             if let Some(new) = &change.new
                 && (!change.diff.is_empty() || change.old.as_ref() != Some(new))
@@ -478,7 +478,7 @@ impl Agenda {
     }
 }
 
-impl Agenda {
+impl Agenda<'_> {
     /// Ends a creation with an earlier state as the last-handled one, so that later changes are an
     /// update for handlers that have not seen them.
     fn continue_with_update(

@@ -219,7 +219,7 @@ impl State {
         self.handlers = kept;
         purged?;
         for handler in &mut self.handlers {
-            handler.record.purpose = Some(purpose.as_str().to_owned());
+            handler.record.purpose = Some(purpose.as_str().into());
             for subref in std::mem::take(&mut handler.record.subrefs) {
                 storage.purge(&subref, object, patch)?;
             }
@@ -235,7 +235,7 @@ impl State {
 
     /// Assigns the states of the selected handlers to the current cause.
     pub fn repurpose(&mut self, handlers: &[Arc<Handler>]) {
-        let purpose = self.purpose.map(|reason| reason.as_str().to_owned());
+        let purpose = self.purpose.map(|reason| reason.as_str().into());
         for handler in handlers {
             if let Some(known) = self.get_mut(&handler.id) {
                 known.record.purpose.clone_from(&purpose);
@@ -454,7 +454,7 @@ impl State {
     }
 
     fn fresh_record(&self, now: Timestamp) -> ProgressRecord {
-        let purpose = self.purpose.map(|reason| reason.as_str().to_owned());
+        let purpose = self.purpose.map(|reason| reason.as_str().into());
         ProgressRecord { started: Some(storable(now)), purpose, ..ProgressRecord::default() }
     }
 

@@ -101,7 +101,7 @@ impl<'a> Request<'a> {
             stopped: self.stopped,
             sub_handlers: self.sub_handlers.map(|it| it as Arc<dyn SubHandlers>),
             family: self.family,
-            warnings: self.warnings.unwrap_or_default(),
+            warnings: self.warnings,
             operator: Arc::clone(&runtime.context),
         }
     }
@@ -116,7 +116,7 @@ pub(crate) async fn run(
     if let Some((outcome, line)) = retry::check_before(handler, &attempt) {
         report::line(runtime, handler, subject, &line, None);
         report::outcome(runtime, handler, subject, &outcome);
-        let error = Some(HandlerError::Permanent { message: line.text });
+        let error = Some(HandlerError::Permanent { message: line.text.into_owned() });
         return Ok(Attempted { outcome, error });
     }
     report::invoked(runtime, handler, subject);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use kopf_client::Observation;
+use kopf_client::Batch;
 use kopf_core::invoke::StopReason;
 use kopf_core::queue::{Next, Urgency};
 use tokio::sync::mpsc;
@@ -166,7 +166,7 @@ impl Reactor {
         wakes.into_iter().flatten().fold(turn, Instant::min)
     }
 
-    fn observe(&mut self, tag: Tag, batch: Vec<Observation>) {
+    fn observe(&mut self, tag: Tag, batch: Batch) {
         match tag {
             Tag::Served(id) => self.observe_served(id, batch),
             Tag::Children(id) => self.observe_children(id, batch),
@@ -180,7 +180,7 @@ impl Reactor {
         }
     }
 
-    fn observe_children(&mut self, id: u32, batch: Vec<Observation>) {
+    fn observe_children(&mut self, id: u32, batch: Batch) {
         let concerned = self.children.observe(id, batch);
         if !self.readiness.is_barred() {
             for key in concerned.owners {
@@ -197,7 +197,7 @@ impl Reactor {
     fn receive(&mut self, message: Message) {
         match message {
             Message::Done(done) => {
-                self.take_back(*done);
+                self.take_back(done);
                 standby::finish_hand_over(self);
             }
             Message::Notice(notice) => self.take_notice(notice),

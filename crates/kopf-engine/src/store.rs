@@ -356,14 +356,21 @@ fn parse_uuid(text: &str) -> Option<u128> {
         return None;
     }
     let mut number: u128 = 0;
-    for (index, byte) in bytes.iter().enumerate() {
-        if matches!(index, 8 | 13 | 18 | 23) {
-            if *byte != b'-' {
-                return None;
-            }
-            continue;
+    for (group, separator) in [(0..8, 8), (9..13, 13), (14..18, 18), (19..23, 23), (24..36, 36)] {
+        let mut digits: u64 = 0;
+        for byte in &bytes[group.clone()] {
+            let digit = match byte {
+                b'0'..=b'9' => byte - b'0',
+                b'a'..=b'f' => byte - b'a' + 10,
+                b'A'..=b'F' => byte - b'A' + 10,
+                _ => return None,
+            };
+            digits = (digits << 4) | u64::from(digit);
         }
-        number = (number << 4) | u128::from(char::from(*byte).to_digit(16)?);
+        if bytes.get(separator).is_some_and(|byte| *byte != b'-') {
+            return None;
+        }
+        number = (number << (4 * group.len())) | u128::from(digits);
     }
     Some(number)
 }

@@ -54,7 +54,7 @@ pub fn call(
         stopped: None,
         sub_handlers: None,
         family: None,
-        warnings: Arc::default(),
+        warnings: Some(Arc::default()),
         operator: Arc::new(OperatorContext {
             settings: Settings::default().into(),
             state: Extensions::default(),

@@ -3,6 +3,8 @@
 //! Field names, their order and the time format are Kopf's, so that either engine can continue the
 //! work of the other.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::fmt::temporal::DateTimePrinter;
@@ -19,7 +21,7 @@ pub struct ProgressRecord {
     /// The handler must not run before this time.
     pub delayed: Option<Timestamp>,
     /// The reason why it was called: `create`, `update`, `delete`, `resume`.
-    pub purpose: Option<String>,
+    pub purpose: Option<Cow<'static, str>>,
     /// How many attempts are finished.
     pub retries: u32,
     /// Whether it has succeeded.
@@ -60,7 +62,7 @@ impl ProgressRecord {
             ("started", time(self.started)),
             ("stopped", time(self.stopped)),
             ("delayed", time(self.delayed)),
-            ("purpose", self.purpose.clone().map(Value::String)),
+            ("purpose", self.purpose.as_deref().map(Value::from)),
             ("retries", Some(self.retries.into())),
             ("success", Some(self.success.into())),
             ("failure", Some(self.failure.into())),
@@ -97,7 +99,7 @@ impl ProgressRecord {
             started: time("started"),
             stopped: time("stopped"),
             delayed: time("delayed"),
-            purpose: text("purpose").map(str::to_owned),
+            purpose: text("purpose").map(|it| it.to_owned().into()),
             retries: u32::try_from(retries).unwrap_or(u32::MAX),
             success: flag("success"),
             failure: flag("failure"),

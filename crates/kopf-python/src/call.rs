@@ -280,7 +280,9 @@ impl Call {
 
     /// Adds a warning for the user who asks for admission.
     fn warn(&self, text: String) {
-        self.call.warnings.lock().push(text);
+        if let Some(warnings) = &self.call.warnings {
+            warnings.lock().push(text);
+        }
     }
 
     /// Tells the ids of all sub-handlers that were seen.

@@ -39,7 +39,7 @@ struct Source {
     fields: Option<String>,
 }
 
-type Batch = (Arc<Source>, Vec<Observation>);
+type Batch = (Arc<Source>, kopf_client::Batch);
 
 /// The active watches.
 struct Follower {
@@ -176,7 +176,7 @@ impl Follower {
         self.shared.known.lock().tables.keep(&resources);
     }
 
-    fn apply(&mut self, source: &Arc<Source>, batch: Vec<Observation>) {
+    fn apply(&mut self, source: &Arc<Source>, batch: kopf_client::Batch) {
         let Some(layout) = self.layout.clone() else { return };
         if !self.watchers.contains_key(source) {
             return;

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use jiff::{Timestamp, Zoned};
 use serde_json::{Map, Value, json};
+use smallvec::SmallVec;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id};
@@ -204,25 +205,21 @@ struct Lines<W> {
     writer: Mutex<W>,
 }
 
-/// The reference to an object, stored with its span: created for every object, rarely read.
+/// The reference to an object, stored with its span: created for every object, rarely read. That of
+/// a typical object is one allocation.
 #[derive(Default)]
 struct Reference {
     /// The values, concatenated.
-    text: String,
+    text: SmallVec<[u8; 160]>,
     /// The names of the fields, and the end offset of each value.
-    fields: Vec<(&'static str, usize)>,
+    fields: SmallVec<[(&'static str, usize); 5]>,
 }
 
 impl Reference {
-    /// Has enough capacity for the reference to a typical object.
-    fn with_room() -> Self {
-        Self { text: String::with_capacity(128), fields: Vec::with_capacity(5) }
-    }
-
     fn to_map(&self) -> Map<String, Value> {
         let mut start = 0;
         let parts = self.fields.iter().map(|(name, end)| {
-            let part = &self.text[start..*end];
+            let part = String::from_utf8_lossy(&self.text[start..*end]);
             start = *end;
             ((*name).to_owned(), Value::from(part))
         });
@@ -236,7 +233,7 @@ impl Visit for Reference {
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.text.push_str(value);
+        self.text.extend_from_slice(value.as_bytes());
         self.fields.push((field.name(), self.text.len()));
     }
 }
@@ -254,7 +251,7 @@ where
         if attributes.metadata().target() != OBJECTS {
             return;
         }
-        let mut reference = Reference::with_room();
+        let mut reference = Reference::default();
         attributes.record(&mut reference);
         if let Some(span) = context.span(id) {
             span.extensions_mut().insert(reference);

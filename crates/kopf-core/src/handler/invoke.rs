@@ -187,8 +187,8 @@ pub struct Call {
     pub sub_handlers: Option<Arc<dyn SubHandlers>>,
     /// The children of the object, where they are watched.
     pub family: Option<Arc<dyn Family>>,
-    /// Warnings for the user who sent the admission request.
-    pub warnings: Arc<Mutex<Vec<String>>>,
+    /// Warnings for the user who sent the admission request; only for admission handlers.
+    pub warnings: Option<Arc<Mutex<Vec<String>>>>,
     /// The context of the whole operator.
     pub operator: Arc<OperatorContext>,
 }

@@ -94,7 +94,7 @@ impl World {
             persist_now: false,
         };
         let plan = agenda.conclude(inputs, patch, closing).unwrap();
-        let texts = lines.iter().chain(&plan.lines).map(|line| line.text.clone());
+        let texts = lines.iter().chain(&plan.lines).map(|line| line.text.to_string());
         self.lines.extend(texts);
         self.remembered.clone_from(&plan.remember);
         self.memory.fully_handled_once |= plan.is_handled;
@@ -440,12 +440,12 @@ fn field_handlers_see_their_field_only() {
     changed["spec"] = json!({"size": 2, "other": 3});
     let snapshot =
         Snapshot::take(subject(changed), None, Seen::default(), &storages(), &[], None).unwrap();
-    let handlers = [Arc::clone(&field)];
+    let (handlers, storages) = ([Arc::clone(&field)], storages());
     let agenda = agenda(Inputs {
         snapshot: &snapshot,
         changing: &handlers,
         has_background: false,
-        storages: &storages(),
+        storages: &storages,
         finalizer: FINALIZER,
         remembered: None,
         remembered_subs: None,
@@ -479,7 +479,7 @@ fn leftovers_of_touching_are_removed_along_with_other_writes() {
     assert_eq!(world.body["metadata"]["annotations"], last_handled(1));
 }
 
-fn agenda(inputs: Inputs<'_>) -> Agenda {
+fn agenda(inputs: Inputs<'_>) -> Agenda<'_> {
     Agenda::make(inputs, detect(inputs.snapshot, inputs.finalizer)).unwrap()
 }
 

@@ -84,7 +84,7 @@ pub(super) fn line(
     let lines = lines_of(&handler.kind);
     match lines {
         Lines::Terse if line.level <= Level::Info => {
-            let line = Line::debug(line.text.as_str());
+            let line = Line::debug(line.text.clone());
             runtime.log_about(subject, &line);
         }
         Lines::Posted | Lines::Logged | Lines::Terse => {

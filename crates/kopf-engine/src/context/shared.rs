@@ -168,7 +168,7 @@ pub(crate) fn object_span(subject: &Subject) -> tracing::Span {
 }
 
 /// The span of the work on one cause, for traces; disabled if there is nothing to do.
-pub(crate) fn cause_span(agenda: &Agenda) -> tracing::Span {
+pub(crate) fn cause_span(agenda: &Agenda<'_>) -> tracing::Span {
     match agenda.change.as_ref().filter(|change| change.reason.has_handlers()) {
         Some(change) => tracing::info_span!(
             target: "kopf.causes",

@@ -16,6 +16,7 @@ use kopf_core::progress::{State, later};
 use kopf_core::retry::Outcome;
 use kopf_core::write::Look;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use tokio::sync::Notify;
 
 use super::Cycle;
@@ -25,7 +26,7 @@ use crate::cycle::sub_handlers::Pass;
 use crate::write::Applied;
 
 impl Cycle {
-    pub(super) fn log_agenda(&self, agenda: &Agenda) {
+    pub(super) fn log_agenda(&self, agenda: &Agenda<'_>) {
         let subject = self.subject();
         for line in &agenda.lines {
             self.shared.log(&subject, line);
@@ -79,12 +80,12 @@ impl Cycle {
     /// Runs all due handlers, each at most once in this turn.
     pub(super) async fn execute(
         &mut self,
-        agenda: &mut Agenda,
+        agenda: &mut Agenda<'_>,
         inputs: Inputs<'_>,
         pass: &Arc<Pass>,
     ) -> Result<(), CallbackError> {
         let shared = Arc::clone(&self.shared);
-        let mut attempted: Vec<Arc<Handler>> = Vec::new();
+        let mut attempted: SmallVec<[Arc<Handler>; 2]> = SmallVec::new();
         loop {
             let now = shared.runtime.clock.now();
             let lifecycle = &shared.lifecycle;
@@ -109,7 +110,7 @@ impl Cycle {
     /// included, is written when it takes too long. Fails when the storage of a user does.
     async fn run_one(
         &mut self,
-        agenda: &mut Agenda,
+        agenda: &mut Agenda<'_>,
         inputs: Inputs<'_>,
         pass: &Arc<Pass>,
         handler: &Arc<Handler>,
@@ -135,7 +136,7 @@ impl Cycle {
     }
 
     /// Waits until an outcome has been only in memory for the maximum time.
-    async fn until_overdue(&self, agenda: &Agenda, pass: &Pass) {
+    async fn until_overdue(&self, agenda: &Agenda<'_>, pass: &Pass) {
         let patience = self.shared.runtime.context.settings.read().persistence.persist_after;
         loop {
             let unsaved_since =
@@ -154,7 +155,7 @@ impl Cycle {
 
     async fn write_checkpoint(
         &mut self,
-        agenda: &mut Agenda,
+        agenda: &mut Agenda<'_>,
         inputs: Inputs<'_>,
         pass: &Pass,
         handler: &Handler,

@@ -20,7 +20,7 @@ use crate::reporting::journal::{
 const REFUSED: &str = "a function among its conditions says no";
 
 /// Records the detected cause, and its handlers.
-pub(super) fn note_cause(cycle: &Cycle, agenda: &Agenda, snapshot: &Snapshot) {
+pub(super) fn note_cause(cycle: &Cycle, agenda: &Agenda<'_>, snapshot: &Snapshot) {
     let journal = &cycle.shared.runtime.journal;
     let Some(change) = agenda.change.as_ref().filter(|it| it.reason.has_handlers()) else {
         return;
@@ -47,7 +47,7 @@ pub(super) fn note_cause(cycle: &Cycle, agenda: &Agenda, snapshot: &Snapshot) {
 }
 
 /// The handlers for such changes that were not selected, and why.
-fn filtered_now(cycle: &Cycle, agenda: &Agenda, change: &Change) -> Vec<Filtered> {
+fn filtered_now(cycle: &Cycle, agenda: &Agenda<'_>, change: &Change) -> Vec<Filtered> {
     let (subject, occasion) = (cycle.subject(), Occasion::Change(change.clone()));
     let is_for_it = |handler: &&Arc<Handler>| {
         let is_resuming = matches!(handler.kind, HandlerKind::Resume { .. });

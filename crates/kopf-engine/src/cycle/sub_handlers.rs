@@ -4,8 +4,8 @@
 //! the progress and the results in the patch. Writes nothing to the cluster.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use kopf_core::handler::{Handler, HandlerId, child_id};
 use kopf_core::invoke::{Attempt, BoxFuture, CallbackError, Extensions, HandlerError, SubHandlers};
@@ -124,11 +124,11 @@ impl Pass {
         matter: Matter,
     ) -> Result<Outcome, Cancelled> {
         let occasion = Occasion::Change(matter.change.clone());
-        let sub_handlers = PassSubHandlers::new(self, handler, matter);
+        let sub_handlers = SubInner::new(self, handler, matter);
         let request = Request {
             subject: Some(&self.subject),
             patch: Some(Arc::clone(&self.patch)),
-            sub_handlers: Some(Arc::new(sub_handlers)),
+            sub_handlers: Some(sub_handlers),
             family: self.shared.family(&self.subject),
             ..Request::new(handler, attempt, occasion, Arc::clone(&self.memo))
         };
@@ -137,10 +137,9 @@ impl Pass {
 }
 
 /// The sub-handlers of one attempt of one handler.
-#[derive(Clone)]
-struct PassSubHandlers(Arc<SubInner>);
-
 struct SubInner {
+    /// Itself, for futures that outlive a call.
+    this: Weak<Self>,
     pass: Arc<Pass>,
     parent: HandlerId,
     /// Earlier ids of the parent.
@@ -155,9 +154,10 @@ struct SubInner {
     seen: Mutex<Vec<HandlerId>>,
 }
 
-impl PassSubHandlers {
-    fn new(pass: &Arc<Pass>, parent: &Arc<Handler>, matter: Matter) -> Self {
-        Self(Arc::new(SubInner {
+impl SubInner {
+    fn new(pass: &Arc<Pass>, parent: &Arc<Handler>, matter: Matter) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            this: Weak::clone(this),
             pass: Arc::clone(pass),
             parent: Arc::clone(&parent.id),
             was: parent.was.clone(),
@@ -166,36 +166,36 @@ impl PassSubHandlers {
             reruns: Mutex::default(),
             executed: AtomicBool::new(false),
             seen: Mutex::default(),
-        }))
+        })
     }
 }
 
-impl SubHandlers for PassSubHandlers {
+impl SubHandlers for SubInner {
     fn register(&self, mut handler: Handler) {
-        handler.was = self.0.former_ids(&handler);
-        handler.id = child_id(&self.0.parent, &handler.id);
+        handler.was = self.former_ids(&handler);
+        handler.id = child_id(&self.parent, &handler.id);
         let handler = Arc::new(handler);
-        let mut registered = self.0.registered.lock();
+        let mut registered = self.registered.lock();
         if registered.iter().any(|known| known.id == handler.id) {
             tracing::warn!(handler = %handler.id, "a sub-handler with this id already exists");
             return;
         }
-        self.0.seen.lock().push(Arc::clone(&handler.id));
+        self.seen.lock().push(Arc::clone(&handler.id));
         registered.push(handler);
     }
 
     fn execute(&self) -> BoxFuture<Result<(), HandlerError>> {
-        let inner = Arc::clone(&self.0);
-        inner.executed.store(true, Ordering::Release);
-        Box::pin(async move { inner.execute().await })
+        self.executed.store(true, Ordering::Release);
+        let this = self.this.upgrade().expect("it exists only in an `Arc`");
+        Box::pin(this.execute_all())
     }
 
     fn ids(&self) -> Vec<HandlerId> {
-        self.0.registered.lock().iter().map(|handler| Arc::clone(&handler.id)).collect()
+        self.registered.lock().iter().map(|handler| Arc::clone(&handler.id)).collect()
     }
 
     fn note(&self, ids: Vec<HandlerId>) {
-        let mut seen = self.0.seen.lock();
+        let mut seen = self.seen.lock();
         for id in ids {
             if !seen.contains(&id) {
                 seen.push(id);
@@ -204,14 +204,14 @@ impl SubHandlers for PassSubHandlers {
     }
 }
 
-impl AttemptSubHandlers for PassSubHandlers {
+impl AttemptSubHandlers for SubInner {
     fn complete(&self) -> Option<BoxFuture<Result<(), HandlerError>>> {
-        let is_left = !self.0.executed.load(Ordering::Acquire);
-        (is_left && !self.0.registered.lock().is_empty()).then(|| self.execute())
+        let is_left = !self.executed.load(Ordering::Acquire);
+        (is_left && !self.registered.lock().is_empty()).then(|| self.execute())
     }
 
     fn seen(&self) -> Vec<HandlerId> {
-        self.0.seen.lock().clone()
+        self.seen.lock().clone()
     }
 }
 
@@ -226,7 +226,7 @@ impl SubInner {
         ids.skip(1).collect()
     }
 
-    async fn execute(self: Arc<Self>) -> Result<(), HandlerError> {
+    async fn execute_all(self: Arc<Self>) -> Result<(), HandlerError> {
         let registered = self.registered.lock().clone();
         if registered.is_empty() {
             return Ok(());

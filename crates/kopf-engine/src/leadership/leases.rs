@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_client::{
-    ChangeKind, Cluster, Collection, Failure, Observation, PatchContent, RequestError, Target,
-    Urgency, WatchLimits, Watcher,
+    Batch, ChangeKind, Cluster, Collection, Failure, Observation, PatchContent, RequestError,
+    Target, Urgency, WatchLimits, Watcher,
 };
 use kopf_core::election::{Precondition, Write};
 use kopf_model::lease::{self, LeaseRecord};
@@ -58,7 +58,7 @@ pub(crate) enum LeaseChange {
 
 /// Receives changes until it is dropped.
 pub(crate) struct LeaseWatch {
-    observations: mpsc::Receiver<((), Vec<Observation>)>,
+    observations: mpsc::Receiver<((), Batch)>,
     _task: AbortOnDropHandle<()>,
 }
 

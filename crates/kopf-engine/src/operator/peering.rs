@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kopf_client::{
-    ChangeKind, Collection, Failure, Observation, PatchContent, RequestError, Target, Urgency,
-    WatchLimits, Watcher,
+    Batch, ChangeKind, Collection, Failure, Observation, PatchContent, RequestError, Target,
+    Urgency, WatchLimits, Watcher,
 };
 use kopf_core::peering::{Verdict, judge};
 use kopf_core::settings::Peering as Settings;
@@ -421,7 +421,7 @@ impl Watched {
         Self { board, id, name, newest: None, is_in_list: false, is_failing: false }
     }
 
-    fn take_in(&mut self, batch: Vec<Observation>) {
+    fn take_in(&mut self, batch: Batch) {
         self.board.listen(self.id, &batch);
         for observation in batch {
             self.is_failing &= matches!(

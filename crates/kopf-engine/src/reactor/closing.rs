@@ -42,7 +42,7 @@ impl Reactor {
             self.dispatch.cycles.shutdown().await;
             while let Ok(message) = self.messages.try_recv() {
                 if let Message::Done(done) = message {
-                    self.take_back(*done);
+                    self.take_back(done);
                 }
             }
         }
@@ -57,7 +57,7 @@ impl Reactor {
             tokio::select! {
                 Some(message) = self.messages.recv() => {
                     if let Message::Done(done) = message {
-                        self.take_back(*done);
+                        self.take_back(done);
                     }
                 }
                 Some(_) = self.dispatch.cycles.join_next() => {}
@@ -66,7 +66,7 @@ impl Reactor {
         }
         while let Ok(message) = self.messages.try_recv() {
             if let Message::Done(done) = message {
-                self.take_back(*done);
+                self.take_back(done);
             }
         }
     }

@@ -139,7 +139,7 @@ impl Dispatch {
             // On the heap at once: it is large, and spawning moves a task several times.
             let done = Box::pin(cycle::run(shared, job)).await;
             // The reactor is gone only at the very end, when it does not matter.
-            let _ = sender.send(Message::Done(Box::new(done)));
+            let _ = sender.send(Message::Done(done));
         });
     }
 

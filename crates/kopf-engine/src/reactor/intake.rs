@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use kopf_client::{ChangeKind, Observation};
+use kopf_client::{Batch, ChangeKind, Observation};
 use kopf_core::finalizer::is_held;
 use kopf_core::invoke::StopReason;
 use kopf_core::log_line::Line;
@@ -29,7 +29,7 @@ impl Reactor {
         }
     }
 
-    pub(super) fn observe_served(&mut self, id: u32, batch: Vec<Observation>) {
+    pub(super) fn observe_served(&mut self, id: u32, batch: Batch) {
         let mut is_heard = false;
         for observation in batch {
             // A list that has only started says nothing about the server.

@@ -160,3 +160,23 @@ fn daemons_accept_older_states_after_a_restore_even_if_a_worker_had_the_object()
     live.set(object("a", "21"));
     assert_eq!(live.get().resource_version(), "21");
 }
+
+#[test]
+fn uids_are_numbers_only_if_they_are_uuids() {
+    for uid in ["0193d1f4-ABCD-7eFf-89ab-000000000001", "ffffffff-ffff-ffff-ffff-ffffffffffff"] {
+        let expected = u128::from_str_radix(&uid.replace('-', ""), 16);
+        assert_eq!(parse_uuid(uid), expected.ok());
+    }
+    for uid in [
+        "",
+        "0193d1f4abcd7eff89ab000000000001",
+        "0193d1f4-abcd-7eff-89ab-00000000000",
+        "0193d1f4-abcd-7eff-89ab-0000000000011",
+        "0193d1f4-abcd-7eff-89ab+000000000001",
+        "0193d1f4-abcd-7eff-89abc-00000000001",
+        "0193d1f4-abcd-7eff-89ab-00000000000g",
+        "0193d1f4-abcd-7eff-89ab-+00000000001",
+    ] {
+        assert_eq!(parse_uuid(uid), None, "{uid}");
+    }
+}

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use kopf_client::{ChangeKind, Observation};
+use kopf_client::{Batch, ChangeKind, Observation};
 use kopf_core::write::Version;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -106,7 +106,7 @@ impl ChildWatches {
     }
 
     /// Processes observations of children.
-    pub(crate) fn observe(&mut self, id: u32, batch: Vec<Observation>) -> Concerned {
+    pub(crate) fn observe(&mut self, id: u32, batch: Batch) -> Concerned {
         self.shared.runtime.board.listen(id, &batch);
         let mut concerned = Concerned::default();
         for observation in batch {

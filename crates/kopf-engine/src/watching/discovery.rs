@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use kopf_client::{Discovered, Observation, RequestError};
+use kopf_client::{Batch, Discovered, RequestError};
 use kopf_core::groups;
 use kopf_core::handler::Handler;
 use kopf_model::{Resource, backoff};
@@ -280,7 +280,7 @@ impl Discovery {
 
     /// Processes observations of definitions or namespaces; returns whether the namespaces have
     /// changed.
-    pub(crate) fn observe(&mut self, tag: Tag, batch: Vec<Observation>) -> bool {
+    pub(crate) fn observe(&mut self, tag: Tag, batch: Batch) -> bool {
         match tag {
             Tag::Namespaces => self.observe_namespaces(batch),
             _ => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kopf_client::{Collection, Observation, Part, Remembered, WatchLimits, Watcher};
+use kopf_client::{Batch, Collection, Part, Remembered, WatchLimits, Watcher};
 use kopf_core::settings::Settings;
 use kopf_model::Resource;
 use tokio::sync::{mpsc, watch};
@@ -24,12 +24,12 @@ pub(crate) enum Tag {
 }
 
 /// What the reactor receives.
-pub(crate) type Observations = mpsc::Receiver<(Tag, Vec<Observation>)>;
+pub(crate) type Observations = mpsc::Receiver<(Tag, Batch)>;
 
 /// How collections are followed.
 pub(crate) struct Feed {
     shared: Arc<Shared>,
-    sink: mpsc::Sender<(Tag, Vec<Observation>)>,
+    sink: mpsc::Sender<(Tag, Batch)>,
     /// How many objects are waiting, so that lists can slow down.
     backlog: watch::Sender<usize>,
     /// The part of the objects that is followed, if replicas share them.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kopf_client::{ChangeKind, Failure, Observation, RequestError};
+use kopf_client::{Batch, ChangeKind, Failure, Observation, RequestError};
 use kopf_model::Resource;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -88,7 +88,7 @@ impl MetaWatch {
 }
 
 impl Discovery {
-    pub(super) fn observe_definitions(&mut self, batch: Vec<Observation>) {
+    pub(super) fn observe_definitions(&mut self, batch: Batch) {
         let Some(watch) = &mut self.definitions.watch else { return };
         if let Some(error) = watch.listen(&self.shared.runtime.board, &batch) {
             let what = match error.failure {
@@ -127,7 +127,7 @@ impl Discovery {
     }
 
     /// Returns whether the namespaces have changed.
-    pub(super) fn observe_namespaces(&mut self, batch: Vec<Observation>) -> bool {
+    pub(super) fn observe_namespaces(&mut self, batch: Batch) -> bool {
         let Some(namespaces) = &mut self.namespaces else { return false };
         if let Some(error) = namespaces.watch.listen(&self.shared.runtime.board, &batch) {
             let what = match error.failure {

@@ -154,7 +154,7 @@ async fn t7_reviews_are_answered_to_the_byte() {
         Err(HandlerError::Denied { message: "too small".into(), code: 499 })
     });
     let mutate = handler("complete", HandlerKind::Mutate(WebhookOptions::default()), |call| {
-        call.warnings.lock().push("be careful".into());
+        call.warnings.as_ref().expect("a review").lock().push("be careful".into());
         let mut patch = call.patch.lock();
         patch.set(&"spec.n".into(), json!(null));
         patch.set(&"spec.injected".into(), json!({"by": "us"}));

@@ -202,7 +202,7 @@ struct KeyError(&'static str);
 async fn reviews_of_a_front_end_work_and_the_cluster_is_configured() {
     let world = World::new().await;
     let check = handler("check", HandlerKind::Validate(WebhookOptions::default()), |call| {
-        call.warnings.lock().push("beware".to_owned());
+        call.warnings.as_ref().expect("a review").lock().push("beware".to_owned());
         Err(HandlerError::Denied { message: "no".to_owned(), code: 418 })
     });
     let gate = ReviewGate::default();

@@ -28,7 +28,7 @@ struct KeyError(&'static str);
 impl LogSink for Sink {
     fn log(&self, record: &LogRecord<'_>) {
         let object = record.subject.map(|subject| subject.object.name().to_owned());
-        let text = record.line.text.clone();
+        let text = record.line.text.to_string();
         self.lines.lock().push((record.logger, record.line.level, object, text));
         let error = record.error.and_then(|error| error.0.downcast_ref::<KeyError>());
         self.errors.lock().extend(error.map(|error| error.0));

@@ -132,7 +132,9 @@ impl<K: AdmissionKind> InputMut<K> for Warnings {
     }
 
     fn put_back(held: Plain<Self>, call: &Call) -> Result<(), Error> {
-        call.warnings.lock().extend(held.0.0);
+        if let Some(warnings) = &call.warnings {
+            warnings.lock().extend(held.0.0);
+        }
         Ok(())
     }
 }

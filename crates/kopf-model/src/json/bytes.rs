@@ -46,42 +46,60 @@ pub fn push_name(into: &mut Vec<u8>, name: &str) {
 /// Appends a string in quotes.
 pub fn push_string(into: &mut Vec<u8>, text: &str) {
     let start = into.len();
-    into.reserve(text.len() + text.len() / 4 + 2);
     into.push(b'"');
-    let mut rest = text.as_bytes();
-    loop {
-        let plain = plain_length(rest);
-        into.extend_from_slice(&rest[..plain]);
-        let Some(&byte) = rest.get(plain) else { break };
-        rest = &rest[plain + 1..];
-        let letter = match byte {
-            b'"' | b'\\' => byte,
-            b'\n' => b'n',
-            b'\t' => b't',
-            b'\r' => b'r',
-            _ => {
-                // Other control characters are rare.
-                into.truncate(start);
-                return push_other(into, text);
-            }
-        };
-        into.extend_from_slice(&[b'\\', letter]);
+    for piece in text.as_bytes().chunks(PIECE) {
+        if !push_piece(into, piece) {
+            // Control characters without a short escape are rare.
+            into.truncate(start);
+            return push_other(into, text);
+        }
     }
     into.push(b'"');
 }
 
-/// The number of leading bytes that are neither quotes, backslashes nor control characters.
-fn plain_length(bytes: &[u8]) -> usize {
-    let (words, rest) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
-        let found = specials(u64::from_le_bytes(*word));
-        if found != 0 {
-            return 8 * index + (found.trailing_zeros() / 8) as usize;
+/// How many bytes of a string are written at a time.
+const PIECE: usize = 256;
+
+/// Appends a piece of a string; false if it has a character that needs a long escape.
+///
+/// There is room for the longest result at once, and whole words are written even if only their
+/// beginning is needed: a copy of each run between two escapes would take twice as long.
+fn push_piece(into: &mut Vec<u8>, piece: &[u8]) -> bool {
+    let start = into.len();
+    into.resize(start + 2 * piece.len() + WORD, 0);
+    let out = &mut into[start..];
+    let (mut read, mut written) = (0, 0);
+    while let Some(byte) = piece.get(read) {
+        if let Some(word) = piece[read..].first_chunk::<WORD>() {
+            out[written..written + WORD].copy_from_slice(word);
+            let found = specials(u64::from_le_bytes(*word));
+            let plain = if found == 0 { WORD } else { (found.trailing_zeros() / 8) as usize };
+            if plain > 0 {
+                (read, written) = (read + plain, written + plain);
+                continue;
+            }
         }
+        read += 1;
+        let letter = match byte {
+            b'"' | b'\\' => *byte,
+            b'\n' => b'n',
+            b'\t' => b't',
+            b'\r' => b'r',
+            0..b' ' => return false,
+            _ => {
+                out[written] = *byte;
+                written += 1;
+                continue;
+            }
+        };
+        out[written..written + 2].copy_from_slice(&[b'\\', letter]);
+        written += 2;
     }
-    let is_special = |byte: &u8| matches!(byte, 0..b' ' | b'"' | b'\\');
-    bytes.len() - rest.len() + rest.iter().position(is_special).unwrap_or(rest.len())
+    into.truncate(start + written);
+    true
 }
+
+const WORD: usize = 8;
 
 /// Sets the highest bit of the first byte that needs an escape, and possibly of bytes after it.
 fn specials(word: u64) -> u64 {

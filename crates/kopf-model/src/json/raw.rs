@@ -282,8 +282,9 @@ pub(crate) fn member<'a>(raw: &'a [u8], key: &str) -> Result<Option<&'a [u8]>, M
 /// Whether a string occurs, or may occur in escaped form, anywhere in the bytes. Much faster than
 /// finding where.
 pub(crate) fn may_mention(raw: &[u8], text: &str) -> bool {
-    // These escapes may stand for characters that do not need them.
-    [text.as_bytes(), b"\\u", b"\\/"].iter().any(|it| memmem::find(raw, it).is_some())
+    let has = |part: &[u8]| memmem::find(raw, part).is_some();
+    // These escapes may stand for characters that do not need them. Most objects have none at all.
+    has(text.as_bytes()) || (memchr::memchr(b'\\', raw).is_some() && (has(b"\\u") || has(b"\\/")))
 }
 
 /// Parses the members of a map whose keys are accepted.

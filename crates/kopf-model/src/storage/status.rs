@@ -213,6 +213,9 @@ impl ProgressStorage for StatusProgress {
 
     fn purge(&self, id: &str, object: &Object, patch: &mut Patch) -> Result<(), CallbackError> {
         let stored = object.field(&self.field);
+        if stored.is_none() && patch.get(&self.field).is_none() {
+            return Ok(());
+        }
         self.remove(id, stored.as_deref(), patch);
         self.remove(&handled_state_id(id), stored.as_deref(), patch);
         Ok(())

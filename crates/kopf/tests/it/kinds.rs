@@ -322,7 +322,7 @@ fn validation_denies_with_a_code_and_warns() {
         panic!("a denial");
     };
     assert_eq!((message.as_str(), code), ("too big", 422));
-    assert_eq!(*call.warnings.lock(), ["eve CREATE true"]);
+    assert_eq!(*call.warnings.as_ref().expect("a review").lock(), ["eve CREATE true"]);
 }
 
 #[kopf::on::mutate(Database)]

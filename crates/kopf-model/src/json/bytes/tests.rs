@@ -33,4 +33,12 @@ proptest! {
         push_string(&mut bytes, &text);
         prop_assert_eq!(String::from_utf8(bytes).unwrap(), serde_json::to_string(&text).unwrap());
     }
+
+    #[test]
+    fn long_texts_are_written_as_by_serde_json(text in "[ -~\\né😀\"\"\\\\]{240,800}") {
+        let mut bytes = b"before".to_vec();
+        push_string(&mut bytes, &text);
+        let written = String::from_utf8(bytes).unwrap();
+        prop_assert_eq!(&written["before".len()..], serde_json::to_string(&text).unwrap());
+    }
 }
