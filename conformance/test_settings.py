@@ -29,6 +29,7 @@ DIFFERENT = {
 
 # What only we have.
 OURS = {
+    "admission.exempt_own_namespace",
     "background.timer_spread_max",
     "execution.max_workers",
     "execution.rerun_outdated",
@@ -43,7 +44,6 @@ OURS = {
     "serving.buffered_bytes_max",
     "serving.connections_max",
     "serving.conversion_bytes_max",
-    "serving.exempt_own_namespace",
     "serving.handshake_timeout",
     "serving.head_bytes_max",
     "serving.head_timeout",

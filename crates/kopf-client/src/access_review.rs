@@ -7,8 +7,9 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, Outgoing};
+use crate::cluster::Cluster;
 use crate::error::{Failure, RequestError};
+use crate::outgoing::Outgoing;
 
 /// The path for token reviews.
 const TOKEN_REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";

@@ -8,18 +8,17 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
-use http::{HeaderName, HeaderValue, Method, Request, header};
+use http::Method;
 use http_body_util::BodyExt as _;
 use kopf_model::{Object, ParseError};
-use kube::client::Body;
 use parking_lot::{Mutex, RwLock};
 use tower::BoxError;
 
 use crate::error::{Failure, RequestError};
 use crate::fence::{self, Fence, FencedClient, Gate};
-use crate::http1::Message;
 use crate::limiter::{Limiter, Urgency};
 use crate::login::{Credentials, FixedLogin, Login};
+use crate::outgoing::Outgoing;
 use crate::policy::Policy;
 use crate::reach::Reach;
 use crate::renewing::Renewing;
@@ -47,16 +46,6 @@ struct Count {
     method: Method,
     code: u16,
     answers: u64,
-}
-
-/// A request before it is sent; may be sent several times.
-#[derive(Clone, Debug)]
-pub(crate) struct Outgoing {
-    pub(crate) method: Method,
-    pub(crate) path: String,
-    pub(crate) content_type: Option<&'static str>,
-    pub(crate) accept: &'static str,
-    pub(crate) body: Bytes,
 }
 
 /// Which of the two clients sends the request.
@@ -404,57 +393,6 @@ impl Cluster {
             Some(count) => count.answers += 1,
             None => counts.push(Count { method: method.clone(), code, answers: 1 }),
         }
-    }
-}
-
-impl Outgoing {
-    pub(crate) fn get(path: String) -> Self {
-        Self {
-            method: Method::GET,
-            path,
-            content_type: None,
-            accept: "application/json",
-            body: Bytes::new(),
-        }
-    }
-
-    /// Whether it changes anything.
-    fn changes(&self) -> bool {
-        self.method != Method::GET && !self.path.contains("dryRun=All")
-    }
-
-    /// Fails if the path cannot be sent as it is.
-    fn check(&self) -> Result<(), RequestError> {
-        // All visible characters of ASCII except `"`, `#`, `<`, `>` and the backtick.
-        let is_usual = |byte| matches!(byte, b'!' | b'$'..=b';' | b'=' | b'?'..=b'_' | b'a'..=b'~');
-        if self.path.starts_with('/') && self.path.bytes().all(is_usual) {
-            return Ok(());
-        }
-        let message = "the request is malformed: its path is invalid".to_owned();
-        Err(RequestError::local(Failure::Malformed, &self.method, &self.path, message))
-    }
-
-    /// Its own headers.
-    fn headers(&self) -> impl Iterator<Item = (HeaderName, &'static str)> {
-        let agent = concat!("kopf/", env!("CARGO_PKG_VERSION"));
-        let content_type = self.content_type.map(|it| (header::CONTENT_TYPE, it));
-        [(header::ACCEPT, self.accept), (header::USER_AGENT, agent)].into_iter().chain(content_type)
-    }
-
-    /// Writes its own headers.
-    pub(crate) fn write_headers(&self, message: &mut Message) {
-        for (name, value) in self.headers() {
-            message.push(name.as_str(), value.as_bytes());
-        }
-    }
-
-    /// The same request for a client created elsewhere.
-    pub(crate) fn to_request(&self) -> Result<Request<Body>, http::Error> {
-        let mut builder = Request::builder().method(self.method.clone()).uri(&self.path);
-        for (name, value) in self.headers() {
-            builder = builder.header(name, HeaderValue::from_static(value));
-        }
-        builder.body(Body::from(self.body.clone()))
     }
 }
 

@@ -13,6 +13,7 @@ mod limiter;
 mod login;
 mod login_error;
 mod marks;
+mod outgoing;
 mod patchable;
 mod policy;
 mod pool;

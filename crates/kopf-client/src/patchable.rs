@@ -10,8 +10,9 @@ use http::Method;
 use kopf_model::Resource;
 
 use crate::address;
-use crate::cluster::{Cluster, Outgoing};
+use crate::cluster::Cluster;
 use crate::error::Failure;
+use crate::outgoing::Outgoing;
 
 /// The timeout; discovery waits for the response.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::cluster::{Cluster, Outgoing};
+use crate::cluster::Cluster;
 use crate::error::{Failure, RequestError};
+use crate::outgoing::Outgoing;
 
 const INDEX: &str = "/openapi/v3";
 

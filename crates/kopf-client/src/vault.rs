@@ -22,10 +22,10 @@ use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;
 use tower::BoxError;
 
-use crate::cluster::Outgoing;
 use crate::login::{Connection, ConnectionInfo, Credentials, Login};
 use crate::login_error::{LoginError, unusable};
 use crate::marks::Marks;
+use crate::outgoing::Outgoing;
 use crate::policy::Policy;
 use crate::pool::{Held, Pool};
 use crate::proxy::{self, Proxy};

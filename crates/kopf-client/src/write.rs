@@ -7,9 +7,10 @@ use http::Method;
 use kopf_model::{Object, Resource};
 
 use crate::address;
-use crate::cluster::{Cluster, Outgoing};
+use crate::cluster::Cluster;
 use crate::error::{Failure, RequestError};
 use crate::limiter::Urgency;
+use crate::outgoing::Outgoing;
 
 /// Identifies an object.
 #[derive(Clone, Copy, Debug)]

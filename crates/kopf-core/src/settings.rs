@@ -51,6 +51,8 @@ pub struct Settings {
     pub persistence: Persistence,
     /// Daemons and timers.
     pub background: Background,
+    /// The configurations of webhooks.
+    pub admission: Admission,
     /// The operator's own ports: probes, metrics, debug and webhooks.
     pub serving: Serving,
 }
@@ -403,6 +405,15 @@ pub struct Background {
     pub timer_spread_max: Duration,
 }
 
+/// The configurations of webhooks.
+#[derive(Clone, Debug)]
+pub struct Admission {
+    /// Exclude the operator's own namespace from webhooks for builtin resources, if a service leads
+    /// to them: while the operator is down, nobody would respond to the review of its own pods.
+    /// Changes apply when the webhooks are configured next.
+    pub exempt_own_namespace: bool,
+}
+
 /// The operator's own ports: probes, metrics, debug and webhooks.
 #[derive(Clone, Debug)]
 pub struct Serving {
@@ -438,10 +449,6 @@ pub struct Serving {
     /// Never less than `watching.inactivity_timeout` and half a minute.
     /// Changes apply to the next probe.
     pub liveness_timeout: Duration,
-    /// Exclude the operator's own namespace from webhooks for builtin resources, if a service leads
-    /// to them: while the operator is down, nobody would respond to the review of its own pods.
-    /// Changes apply when the webhooks are configured next.
-    pub exempt_own_namespace: bool,
 }
 
 impl Serving {
@@ -585,6 +592,12 @@ impl Default for Background {
     }
 }
 
+impl Default for Admission {
+    fn default() -> Self {
+        Self { exempt_own_namespace: true }
+    }
+}
+
 impl Default for Serving {
     fn default() -> Self {
         Self {
@@ -601,7 +614,6 @@ impl Default for Serving {
             conversion_bytes_max: 64 << 20,
             buffered_bytes_max: 64 << 20,
             liveness_timeout: seconds(110),
-            exempt_own_namespace: true,
         }
     }
 }

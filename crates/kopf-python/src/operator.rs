@@ -202,7 +202,7 @@ impl Declared {
         // Visible as in Kopf.
         settings.watching.managed_fields = true;
         settings.posting.count_repeated = false;
-        settings.serving.exempt_own_namespace = false;
+        settings.admission.exempt_own_namespace = false;
         settings::apply(&mut settings, &self.settings, &Asker::new(Arc::clone(queue)))
             .map_err(|error| invalid(&error))?;
         Ok((handlers, settings))

@@ -1,5 +1,7 @@
 //! What is sent to a cluster.
 
+use http::{Request, header};
+use kube::client::Body;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;

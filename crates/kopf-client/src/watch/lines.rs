@@ -5,8 +5,8 @@ use std::time::Duration;
 use kopf_model::Object;
 
 use super::{ChangeKind, INITIAL_END};
-use crate::cluster::Outgoing;
 use crate::error::{Failure, RequestError};
+use crate::outgoing::Outgoing;
 
 /// Whether a bookmark means that everything that exists has been sent.
 pub(super) fn is_end_of_initial(bookmark: &Object) -> bool {

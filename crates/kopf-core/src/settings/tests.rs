@@ -40,6 +40,7 @@ fn table(settings: Settings) -> Value {
         networking,
         persistence,
         background,
+        admission: Admission { exempt_own_namespace },
         serving,
     } = settings;
     json!({
@@ -57,6 +58,7 @@ fn table(settings: Settings) -> Value {
         "networking": table_of_networking(networking),
         "persistence": table_of_persistence(persistence),
         "background": table_of_background(background),
+        "admission": {"exempt_own_namespace": exempt_own_namespace},
         "serving": table_of_serving(serving),
     })
 }
@@ -219,7 +221,6 @@ fn table_of_serving(serving: Serving) -> Value {
         conversion_bytes_max,
         buffered_bytes_max,
         liveness_timeout,
-        exempt_own_namespace,
     } = serving;
     json!({
         "connections_max": connections_max,
@@ -234,7 +235,6 @@ fn table_of_serving(serving: Serving) -> Value {
         "conversion_bytes_max": conversion_bytes_max,
         "buffered_bytes_max": buffered_bytes_max,
         "liveness_timeout": seconds(liveness_timeout),
-        "exempt_own_namespace": exempt_own_namespace,
     })
 }
 

@@ -169,7 +169,7 @@ fn webhook(
     let is_builtin =
         |rule: &Value| rule["apiGroups"][0].as_str().is_some_and(|group| !groups::is_custom(group));
     let has_builtin = rules.iter().any(is_builtin);
-    let is_exempting = admission.runtime.context.settings.read().serving.exempt_own_namespace;
+    let is_exempting = admission.runtime.context.settings.read().admission.exempt_own_namespace;
     Some(json!({
         "name": webhook_name(&handler.id, name),
         "sideEffects": if options.side_effects { "NoneOnDryRun" } else { "None" },

@@ -6,7 +6,6 @@ use crate::context::notice::{Notice, Notices};
 use crate::cycle::Done;
 
 /// One message.
-#[expect(clippy::large_enum_variant, reason = "nearly all messages are of the large kind")]
 pub(crate) enum Message {
     /// A cycle has finished with an object.
     Done(Done),
