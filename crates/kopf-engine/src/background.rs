@@ -5,7 +5,7 @@
 //! a cancellation, so that the object is handled again.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -126,6 +126,8 @@ struct ExitGuard {
     key: Key,
     handler: Arc<Handler>,
     stopper: Stopper,
+    /// Whether the last attempt had no outcome.
+    is_cancelled: AtomicBool,
 }
 
 impl Daemon {
@@ -142,6 +144,7 @@ impl Daemon {
             key,
             handler: Arc::clone(&handler),
             stopper: stopper.clone(),
+            is_cancelled: AtomicBool::new(false),
         });
         let weak = Arc::downgrade(&alive);
         let timers = Arc::clone(&shared.background.timers);
@@ -350,11 +353,12 @@ impl ExitGuard {
 
 impl Drop for ExitGuard {
     fn drop(&mut self) {
-        let on_request = self.stopper.is_set();
-        let subject = self.subject();
-        let line = logtext::daemon_exited(&self.handler, on_request);
-        // Timers that wait for their time have no task, and so no span.
-        object_span(&subject).in_scope(|| self.shared.runtime.log_about(Some(&subject), &line));
+        if !self.is_cancelled.load(Ordering::Relaxed) {
+            let subject = self.subject();
+            let line = logtext::daemon_exited(&self.handler, self.stopper.is_set());
+            // Timers that wait for their time have no task, and so no span.
+            object_span(&subject).in_scope(|| self.shared.runtime.log_about(Some(&subject), &line));
+        }
         self.stopper.set(StopReason::DONE);
         self.shared.background.count.fetch_sub(1, Ordering::Relaxed);
         let (key, handler) = (self.key, Arc::clone(&self.handler.id));
@@ -477,8 +481,11 @@ impl Runner {
             alive: Some(Arc::clone(&self.alive) as Arc<Alive>),
             ..Request::new(&handler, attempt, occasion, Arc::clone(&self.memo))
         };
-        let attempted = attempt::run(&self.shared.runtime, request).await;
-        let mut outcome = attempted.ok()?.outcome;
+        let Ok(attempted) = attempt::run(&self.shared.runtime, request).await else {
+            self.alive.is_cancelled.store(true, Ordering::Relaxed);
+            return None;
+        };
+        let mut outcome = attempted.outcome;
         let mut patch = std::mem::take(&mut *patch.lock());
         move_result(&handler.id, &mut outcome, &mut patch);
         self.write(patch).await;

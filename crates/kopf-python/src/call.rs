@@ -56,11 +56,22 @@ impl Item for Pending {
     }
 }
 
-/// Python cancels a call: the engine does not wait for it any more, or it is a daemon that did not
-/// end by itself, and may still finish its work.
+/// The engine does not wait for this call any more: Python cancels it.
 struct Cancelling {
     call: u64,
     reason: u8,
+}
+
+/// A daemon did not stop when asked: Python cancels it, and it may still finish its work.
+struct Interrupting {
+    call: u64,
+    reason: u8,
+}
+
+impl Item for Interrupting {
+    fn into_python<'py>(self: Box<Self>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(("interrupt", self.call, self.reason).into_pyobject(py)?.into_any())
+    }
 }
 
 impl Item for Cancelling {
@@ -95,7 +106,7 @@ impl Invoke for PythonHandler {
         let (hold, queue_of_call) = (self.queue.hold(), Arc::clone(&self.queue));
         let pending = Pending { id, handler, call, reply, alive, hold, queue: queue_of_call };
         Invocation::Future(Box::pin(async move {
-            let mut waiting = Waiting { id, queue, stopped, is_cancelled: false, is_over: false };
+            let mut waiting = Waiting { id, queue, stopped, is_over: false };
             waiting.queue.push(pending);
             let returned = waiting.until(returned).await;
             waiting.is_over = true;
@@ -126,14 +137,13 @@ struct Waiting {
     id: u64,
     queue: Arc<Queue>,
     stopped: Option<Arc<dyn Stop>>,
-    is_cancelled: bool,
     is_over: bool,
 }
 
 impl Waiting {
-    async fn until(&mut self, returned: oneshot::Receiver<Returned>) -> Returned {
+    async fn until(&self, returned: oneshot::Receiver<Returned>) -> Returned {
         tokio::pin!(returned);
-        if let Some(stopped) = self.stopped.clone() {
+        if let Some(stopped) = &self.stopped {
             tokio::select! {
                 returned = &mut returned => return returned.unwrap_or(Err(HandlerError::Cancelled)),
                 () = stopped.wait(None) => {
@@ -142,7 +152,9 @@ impl Waiting {
             }
             tokio::select! {
                 returned = &mut returned => return returned.unwrap_or(Err(HandlerError::Cancelled)),
-                () = stopped.wait_for(StopReason::DAEMON_CANCELLED) => self.cancel(),
+                () = stopped.wait_for(StopReason::DAEMON_CANCELLED) => {
+                    self.queue.push(Interrupting { call: self.id, reason: self.reason() });
+                }
             }
         }
         // Without the loop, the call cannot be finished.
@@ -153,17 +165,12 @@ impl Waiting {
         let reason = self.stopped.as_ref().and_then(|stopped| stopped.reason());
         reason.map_or(0, StopReason::bits)
     }
-
-    fn cancel(&mut self) {
-        self.is_cancelled = true;
-        self.queue.push(Cancelling { call: self.id, reason: self.reason() });
-    }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if !self.is_over && !self.is_cancelled {
-            self.cancel();
+        if !self.is_over {
+            self.queue.push(Cancelling { call: self.id, reason: self.reason() });
         }
     }
 }

@@ -165,6 +165,7 @@ class Calls:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._stoppers: dict[int, stoppers.DaemonStopper] = {}
         self._abandoned: set[int] = set()
+        self._interrupted: set[int] = set()
         self.failures: dict[str, BaseException] = {}
 
     def plan(self, handlers: Sequence[execution.Handler]) -> None:
@@ -183,8 +184,17 @@ class Calls:
         if stopper is not None:
             stopper.set(stoppers.DaemonStoppingReason(reason))
 
+    def interrupt(self, call_id: int, reason: int) -> None:
+        """Cancel a daemon that did not stop when asked; the engine waits for its outcome."""
+        self.stop(call_id, reason)
+        self._waiting.pop(call_id, None)
+        task = self._tasks.get(call_id)
+        if task is not None:
+            self._interrupted.add(call_id)
+            task.cancel()
+
     def cancel(self, call_id: int, reason: int) -> None:
-        """Cancel a call; the engine waits for the outcome of daemons only."""
+        """Cancel a call that the engine does not wait for any more."""
         if reason:
             self.stop(call_id, reason)
         is_cancelled = not reason & _ABANDONED or reason & _CANCELLED
@@ -194,9 +204,9 @@ class Calls:
             if is_cancelled:
                 self._waiting.pop(call_id, None)
         elif is_cancelled:
-            if not reason & _CANCELLED:
-                self._abandoned.add(call_id)
-            task.cancel()
+            self._abandoned.add(call_id)
+            if call_id not in self._interrupted:
+                task.cancel()
         else:
             # It was never to be cancelled: it may go on until the event loop ends.
             del self._tasks[call_id]
@@ -292,6 +302,7 @@ class Calls:
                 del self._stoppers[call.id]
             if self._tasks.pop(call.id, None) is not None:
                 self._abandoned.discard(call.id)
+            self._interrupted.discard(call.id)
 
     async def _until_cancelled_calls_end(self) -> None:
         """Wait for functions in threads: they still use what cleanup handlers close.

@@ -252,6 +252,8 @@ class Runner:
             self._calls.stop(*rest)
         elif kind == "cancel":
             self._calls.cancel(*rest)
+        elif kind == "interrupt":
+            self._calls.interrupt(*rest)
         elif kind == "request":
             self._sessions.start(rest[0])
         elif kind == "cancel_request":
