@@ -55,7 +55,8 @@ impl Former {
     pub(super) fn is_equal(&self, script: &str, step: usize) -> bool {
         self.0.get(script).is_some_and(|unequal| {
             let last = unequal.steps.last().copied().unwrap_or_default();
-            !unequal.steps.contains(&step) && !(unequal.is_cut && step > last)
+            let is_unknown = unequal.is_cut && step > last;
+            !unequal.steps.contains(&step) && !is_unknown
         })
     }
 }
