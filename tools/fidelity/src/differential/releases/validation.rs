@@ -154,7 +154,10 @@ pub(super) const CHANGES: [Change; 17] = [
         about: "containers may have a `restartPolicy` of their own",
         explains: |_, it| {
             only_subject(it, |subject| {
-                subject.field.contains("ontainers[") && subject.field.ends_with("].restartPolicy")
+                let is_of_container = ["containers[", "Containers["]
+                    .iter()
+                    .any(|containers| subject.field.contains(containers));
+                is_of_container && subject.field.ends_with("].restartPolicy")
             })
         },
     },
