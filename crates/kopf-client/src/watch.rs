@@ -26,7 +26,6 @@ mod observation;
 mod part;
 
 pub use continuing::Remembered;
-pub use lines::Batch;
 use lines::{advance, completed, is_end_of_initial, malformed, timed_out, usual_envelope};
 pub use observation::{Batch, ChangeKind, Observation};
 pub use part::Part;

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use kopf_model::Object;
-use smallvec::SmallVec;
 
 use super::{ChangeKind, INITIAL_END};
 use crate::error::{Failure, RequestError};
