@@ -69,3 +69,6 @@ impl Outgoing {
         builder.body(Body::from(self.body.clone()))
     }
 }
+
+#[cfg(test)]
+mod tests;
