@@ -1,6 +1,6 @@
 //! One HTTP/1.1 connection to a server: one request at a time, without a task of its own.
 //!
-//! Whoever waits for a response writes and reads the socket itself. The connections of `hyper` are
+//! The caller that waits for a response writes and reads the socket. The connections of `hyper` are
 //! tasks, which get requests and return bodies through channels: a write of an object took two more
 //! wake-ups and twenty more allocations. Knows neither where connections come from nor what requests
 //! mean; see `pool`.

@@ -27,9 +27,10 @@ pub struct StatusDiffBase {
 ///
 /// The state for which a handler has finished is stored beside its record, as if it were the record
 /// of a sub-handler. Kopf would drop an unknown field from a record that it has read, but a merge
-/// patch does not remove it: the patch changes nothing, and Kopf waits for its event in vain. It
-/// keeps the ids of sub-handlers, and removes their records at the end. Since Kopf removes only what
-/// the record of the outermost handler names, that record also names the states of its sub-handlers.
+/// patch does not remove the field: the patch changes nothing, and Kopf waits for an event that
+/// never comes. Kopf keeps the ids of sub-handlers, and removes their records at the end. Since it
+/// removes only what the record of the outermost handler names, that record also names the states of
+/// its sub-handlers.
 #[derive(Clone, Debug)]
 pub struct StatusProgress {
     field: FieldPath,

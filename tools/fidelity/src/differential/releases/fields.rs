@@ -83,7 +83,7 @@ pub(super) const CHANGES: [Change; 17] = [
         },
     },
     Change {
-        about: "an applied item of a list without its key is told to omit \"all key fields\"",
+        about: "the error about an applied list item without its key says \"all key fields\"",
         explains: |_, it| {
             const BEFORE: &str = "associative list with keys has an element that omits key field ";
             const AFTER: &str =
